@@ -1,0 +1,2 @@
+//! The binary: commands, and the one place where everything is wired.
+fn main() {}
