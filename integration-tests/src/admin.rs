@@ -7,7 +7,7 @@ use std::thread::{self, Thread};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::broker::Kafka;
@@ -131,6 +131,23 @@ impl Kafka {
                 _ => None,
             })
             .collect()
+    }
+
+    /// Sets what an empty `group` has committed for every partition of `topic` back to the beginning.
+    ///
+    /// # Panics
+    /// When there is no such topic, the group has members, or the broker does not answer.
+    pub fn rewind(&self, group: &str, topic: &str) {
+        let partitions = self.partitions(topic).expect("the topic exists");
+        let mut list = TopicPartitionList::new();
+        for partition in 0..partitions {
+            list.add_partition_offset(topic, partition, Offset::Offset(0)).expect("an offset");
+        }
+        let mut config = self.client_config();
+        let consumer: BaseConsumer = config.set("group.id", group).create().expect("a consumer");
+        wait_until(PATIENCE, &format!("group {group} can be rewound"), || {
+            consumer.commit(&list, CommitMode::Sync).ok()
+        });
     }
 
     fn admin(&self) -> AdminClient<DefaultClientContext> {

@@ -11,7 +11,7 @@
 //! broker is named `exclusive_…`: the runner lets nothing else run beside it. A long one is named `long_…` and marked
 //! `#[ignore = "long: runs with --full"]`.
 //!
-//! It must not know: any crate of the pipeline. What it sees is what a user sees: topics, files, HTTP and exit codes.
+//! It must not know: any crate of the pipeline but the generator. What it sees is what a user sees: topics, files, HTTP and exit codes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,6 +26,7 @@ mod broker;
 mod clients;
 mod http;
 mod native;
+pub mod pipeline;
 mod process;
 mod produce;
 mod read;

@@ -50,14 +50,19 @@ impl Buffers {
         messages.sort_by_key(|(slot, _)| *slot);
         let mut result = Ok(());
         for run in messages.chunk_by(|(left, _), (right, _)| left == right) {
-            let Some((slot, _)) = run.first() else { continue };
+            let Some((slot, _)) = run.first() else {
+                continue;
+            };
             match &mut result {
                 Err(Refused { slots, .. }) => slots.push(*slot),
                 Ok(()) => {
                     if let Some(partition) = partition_of(*slot)
                         && let Err(error) = self.hand_on(partition, run, sink)
                     {
-                        result = Err(Refused { error, slots: vec![*slot] });
+                        result = Err(Refused {
+                            error,
+                            slots: vec![*slot],
+                        });
                     }
                 }
             }

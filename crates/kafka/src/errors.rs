@@ -76,7 +76,10 @@ impl Class {
 
     /// Whether a fatal error of this class would only come again with a new producer.
     const fn is_hopeless(self) -> bool {
-        matches!(self, Self::Permission | Self::Setting | Self::Unsupported | Self::Large)
+        matches!(
+            self,
+            Self::Permission | Self::Setting | Self::Unsupported | Self::Large
+        )
     }
 
     /// What it means and what to do, for people.
@@ -84,13 +87,19 @@ impl Class {
         match self {
             Self::Waiting => "the brokers did not do it in time; trying again",
             Self::Member => "the group has given the partitions to somebody else",
-            Self::Fenced => "another worker has taken over the transactional id, or the transaction timed out",
+            Self::Fenced => {
+                "another worker has taken over the transactional id, or the transaction timed out"
+            }
             Self::Undelivered => "a record was not written; the transaction is repeated",
-            Self::Missing => "the topic or partition does not exist; create it with `tallyflow topics --execute`",
+            Self::Missing => {
+                "the topic or partition does not exist; create it with `tallyflow topics --execute`"
+            }
             Self::Permission => "the brokers do not permit it; grant it to this client",
             Self::Credentials => "the brokers do not accept the credentials; see [kafka.client]",
             Self::Lost => "the offset is not in the log any more",
-            Self::Large => "a record is larger than the topic or the broker allows; raise max.message.bytes",
+            Self::Large => {
+                "a record is larger than the topic or the broker allows; raise max.message.bytes"
+            }
             Self::Setting => "the brokers refuse a setting",
             Self::Unsupported => "the brokers are too old for it, or this client is",
             Self::Corrupt => "the brokers sent or refused a damaged record",
@@ -105,58 +114,169 @@ pub(crate) const fn class(code: RDKafkaErrorCode) -> Class {
     use RDKafkaErrorCode as C;
     match code {
         C::NoError | C::Noop | C::PartitionEOF | C::Partial => Class::Waiting,
-        C::BrokerDestroy | C::DestroyBroker | C::BrokerTransportFailure | C::Resolve | C::AllBrokersDown
-        | C::CriticalSystemResource | C::OperationTimedOut | C::QueueFull | C::NodeUpdate
-        | C::WaitingForCoordinator | C::InProgress | C::PreviousInProgress | C::NoEnt | C::Retry
-        | C::TimedOutQueue | C::WaitCache | C::Interrupted | C::UnknownBroker | C::Outdated
-        | C::LeaderNotAvailable | C::NotLeaderForPartition | C::RequestTimedOut | C::BrokerNotAvailable
-        | C::ReplicaNotAvailable | C::StaleControllerEpoch | C::NetworkException
-        | C::CoordinatorLoadInProgress | C::CoordinatorNotAvailable | C::NotCoordinator
-        | C::NotController | C::ConcurrentTransactions | C::KafkaStorageError
-        | C::ReassignmentInProgress | C::FetchSessionIdNotFound | C::InvalidFetchSessionEpoch
-        | C::ListenerNotFound | C::FencedLeaderEpoch | C::UnknownLeaderEpoch | C::StaleBrokerEpoch
-        | C::OffsetNotAvailable | C::PreferredLeaderNotAvailable | C::EligibleLeadersNotAvailable
-        | C::ElectionNotNeeded | C::NoReassignmentInProgress | C::UnstableOffsetCommit
-        | C::ThrottlingQuotaExceeded | C::MemberIdRequired | C::RebootstrapRequired
-        | C::OperationNotAttempted | C::ISRInsufficient | C::UnknownSubscriptionId
+        C::BrokerDestroy
+        | C::DestroyBroker
+        | C::BrokerTransportFailure
+        | C::Resolve
+        | C::AllBrokersDown
+        | C::CriticalSystemResource
+        | C::OperationTimedOut
+        | C::QueueFull
+        | C::NodeUpdate
+        | C::WaitingForCoordinator
+        | C::InProgress
+        | C::PreviousInProgress
+        | C::NoEnt
+        | C::Retry
+        | C::TimedOutQueue
+        | C::WaitCache
+        | C::Interrupted
+        | C::UnknownBroker
+        | C::Outdated
+        | C::LeaderNotAvailable
+        | C::NotLeaderForPartition
+        | C::RequestTimedOut
+        | C::BrokerNotAvailable
+        | C::ReplicaNotAvailable
+        | C::StaleControllerEpoch
+        | C::NetworkException
+        | C::CoordinatorLoadInProgress
+        | C::CoordinatorNotAvailable
+        | C::NotCoordinator
+        | C::NotController
+        | C::ConcurrentTransactions
+        | C::KafkaStorageError
+        | C::ReassignmentInProgress
+        | C::FetchSessionIdNotFound
+        | C::InvalidFetchSessionEpoch
+        | C::ListenerNotFound
+        | C::FencedLeaderEpoch
+        | C::UnknownLeaderEpoch
+        | C::StaleBrokerEpoch
+        | C::OffsetNotAvailable
+        | C::PreferredLeaderNotAvailable
+        | C::EligibleLeadersNotAvailable
+        | C::ElectionNotNeeded
+        | C::NoReassignmentInProgress
+        | C::UnstableOffsetCommit
+        | C::ThrottlingQuotaExceeded
+        | C::MemberIdRequired
+        | C::RebootstrapRequired
+        | C::OperationNotAttempted
+        | C::ISRInsufficient
+        | C::UnknownSubscriptionId
         | C::TelemetryTooLarge => Class::Waiting,
-        C::IllegalGeneration | C::UnknownMemberId | C::RebalanceInProgress | C::AssignmentLost
-        | C::PollExceeded | C::AssignPartitions | C::RevokePartitions | C::FencedMemberEpoch
-        | C::StaleMemberEpoch | C::FencedInstanceId | C::UnreleasedInstanceId => Class::Member,
-        C::Fenced | C::Fatal | C::ProducerFenced | C::InvalidProducerEpoch | C::InvalidProducerIdMapping
-        | C::InvalidTransactionalState | C::TransactionCoordinatorFenced | C::UnknownProducerId
-        | C::OutOfOrderSequenceNumber | C::DuplicateSequenceNumber | C::GaplessGuarantee
+        C::IllegalGeneration
+        | C::UnknownMemberId
+        | C::RebalanceInProgress
+        | C::AssignmentLost
+        | C::PollExceeded
+        | C::AssignPartitions
+        | C::RevokePartitions
+        | C::FencedMemberEpoch
+        | C::StaleMemberEpoch
+        | C::FencedInstanceId
+        | C::UnreleasedInstanceId => Class::Member,
+        C::Fenced
+        | C::Fatal
+        | C::ProducerFenced
+        | C::InvalidProducerEpoch
+        | C::InvalidProducerIdMapping
+        | C::InvalidTransactionalState
+        | C::TransactionCoordinatorFenced
+        | C::UnknownProducerId
+        | C::OutOfOrderSequenceNumber
+        | C::DuplicateSequenceNumber
+        | C::GaplessGuarantee
         | C::Inconsistent => Class::Fenced,
-        C::MessageTimedOut | C::PurgeQueue | C::PurgeInflight | C::NotEnoughReplicas
-        | C::NotEnoughReplicasAfterAppend | C::InvalidDifferentRecord => Class::Undelivered,
-        C::UnknownPartition | C::UnknownTopic | C::UnknownTopicOrPartition | C::UnknownTopicId
-        | C::UnknownGroup | C::GroupIdNotFound => Class::Missing,
-        C::TopicAuthorizationFailed | C::GroupAuthorizationFailed | C::ClusterAuthorizationFailed
-        | C::TransactionalIdAuthorizationFailed | C::DelegationTokenAuthorizationFailed
-        | C::SecurityDisabled | C::TopicDeletionDisabled => Class::Permission,
-        C::SSL | C::Authentication | C::UnsupportedSASLMechanism | C::IllegalSASLState
-        | C::SaslAuthenticationFailed | C::DelegationTokenAuthDisabled | C::DelegationTokenNotFound
-        | C::DelegationTokenOwnerMismatch | C::DelegationTokenRequestNotAllowed
-        | C::DelegationTokenExpired | C::InvalidPrincipalType | C::PrincipalDeserializationFailure
+        C::MessageTimedOut
+        | C::PurgeQueue
+        | C::PurgeInflight
+        | C::NotEnoughReplicas
+        | C::NotEnoughReplicasAfterAppend
+        | C::InvalidDifferentRecord => Class::Undelivered,
+        C::UnknownPartition
+        | C::UnknownTopic
+        | C::UnknownTopicOrPartition
+        | C::UnknownTopicId
+        | C::UnknownGroup
+        | C::GroupIdNotFound => Class::Missing,
+        C::TopicAuthorizationFailed
+        | C::GroupAuthorizationFailed
+        | C::ClusterAuthorizationFailed
+        | C::TransactionalIdAuthorizationFailed
+        | C::DelegationTokenAuthorizationFailed
+        | C::SecurityDisabled
+        | C::TopicDeletionDisabled => Class::Permission,
+        C::SSL
+        | C::Authentication
+        | C::UnsupportedSASLMechanism
+        | C::IllegalSASLState
+        | C::SaslAuthenticationFailed
+        | C::DelegationTokenAuthDisabled
+        | C::DelegationTokenNotFound
+        | C::DelegationTokenOwnerMismatch
+        | C::DelegationTokenRequestNotAllowed
+        | C::DelegationTokenExpired
+        | C::InvalidPrincipalType
+        | C::PrincipalDeserializationFailure
         | C::UnacceptableCredential => Class::Credentials,
         C::OffsetOutOfRange | C::AutoOffsetReset | C::NoOffset | C::LogTruncation => Class::Lost,
-        C::MessageSizeTooLarge | C::MessageBatchTooLarge | C::InvalidMessageSize
-        | C::OffsetMetadataTooLarge | C::InvalidCommitOffsetSize => Class::Large,
-        C::InvalidArgument | C::NotConfigured | C::InvalidTopic | C::InvalidRequiredAcks
-        | C::InconsistentGroupProtocol | C::InvalidGroupId | C::InvalidSessionTimeout
-        | C::TopicAlreadyExists | C::InvalidPartitions | C::InvalidReplicationFactor
-        | C::InvalidReplicaAssignment | C::InvalidConfig | C::PolicyViolation
-        | C::InvalidTransactionTimeout | C::GroupMaxSizeReached | C::LogDirNotFound
-        | C::UnsupportedAssignor | C::NonEmptyGroup | C::GroupSubscribedToTopic => Class::Setting,
-        C::UnknownProtocol | C::NotImplemented | C::UnsupportedFeature | C::UnsupportedVersion
-        | C::UnsupportedForMessageFormat | C::UnsupportedCompressionType => Class::Unsupported,
-        C::BadMessage | C::BadCompression | C::InvalidMessage | C::InvalidRecord | C::InvalidTimestamp
+        C::MessageSizeTooLarge
+        | C::MessageBatchTooLarge
+        | C::InvalidMessageSize
+        | C::OffsetMetadataTooLarge
+        | C::InvalidCommitOffsetSize => Class::Large,
+        C::InvalidArgument
+        | C::NotConfigured
+        | C::InvalidTopic
+        | C::InvalidRequiredAcks
+        | C::InconsistentGroupProtocol
+        | C::InvalidGroupId
+        | C::InvalidSessionTimeout
+        | C::TopicAlreadyExists
+        | C::InvalidPartitions
+        | C::InvalidReplicationFactor
+        | C::InvalidReplicaAssignment
+        | C::InvalidConfig
+        | C::PolicyViolation
+        | C::InvalidTransactionTimeout
+        | C::GroupMaxSizeReached
+        | C::LogDirNotFound
+        | C::UnsupportedAssignor
+        | C::NonEmptyGroup
+        | C::GroupSubscribedToTopic => Class::Setting,
+        C::UnknownProtocol
+        | C::NotImplemented
+        | C::UnsupportedFeature
+        | C::UnsupportedVersion
+        | C::UnsupportedForMessageFormat
+        | C::UnsupportedCompressionType => Class::Unsupported,
+        C::BadMessage
+        | C::BadCompression
+        | C::InvalidMessage
+        | C::InvalidRecord
+        | C::InvalidTimestamp
         | C::Underflow => Class::Corrupt,
-        C::Fail | C::FileSystem | C::ExistingSubscription | C::Conflict | C::State
-        | C::KeySerialization | C::ValueSerialization | C::KeyDeserialization
-        | C::ValueDeserialization | C::ReadOnly | C::InvalidType | C::Application | C::Unknown
-        | C::InvalidRequest | C::ResourceNotFound | C::DuplicateResource | C::InconsistentVoterSet
-        | C::InvalidUpdateVersion | C::FeatureUpdateFailed => Class::Broken,
+        C::Fail
+        | C::FileSystem
+        | C::ExistingSubscription
+        | C::Conflict
+        | C::State
+        | C::KeySerialization
+        | C::ValueSerialization
+        | C::KeyDeserialization
+        | C::ValueDeserialization
+        | C::ReadOnly
+        | C::InvalidType
+        | C::Application
+        | C::Unknown
+        | C::InvalidRequest
+        | C::ResourceNotFound
+        | C::DuplicateResource
+        | C::InconsistentVoterSet
+        | C::InvalidUpdateVersion
+        | C::FeatureUpdateFailed => Class::Broken,
         _ => Class::Unlisted,
     }
 }
@@ -186,7 +306,10 @@ pub(crate) const fn judge(error: &NativeError, context: Context) -> Reaction {
 
 /// An error of a native call, as the engine wants it. `what` is what was being done.
 pub(crate) fn port_error(what: &str, error: &NativeError, context: Context) -> PortError {
-    PortError::new(judge(error, context), describe(what, error.code, &error.text))
+    PortError::new(
+        judge(error, context),
+        describe(what, error.code, &error.text),
+    )
 }
 
 /// An error of rdkafka's own calls, as the engine wants it.
@@ -194,10 +317,15 @@ pub(crate) fn from_kafka(what: &str, error: &KafkaError, context: Context) -> Po
     match error.rdkafka_error_code() {
         Some(code) => PortError::new(reaction(code, context), describe(what, code, "")),
         // The property's value is part of rdkafka's text and may be a secret.
-        None if matches!(error, KafkaError::ClientConfig(..)) => {
-            PortError::new(Reaction::Halt, format!("{what}: a property of [kafka.client] is refused"))
-        }
-        None => PortError::new(Reaction::Halt, format!("{what}: {error}")),
+        None => PortError::new(
+            Reaction::Halt,
+            match error {
+                KafkaError::ClientConfig(_, _, property, _) => {
+                    format!("{what}: librdkafka refuses the property {property}")
+                }
+                _ => format!("{what}: {error}"),
+            },
+        ),
     }
 }
 
@@ -217,8 +345,12 @@ mod tests {
     use super::*;
     use rdkafka::types::RDKafkaRespErr;
 
-    const CONTEXTS: [Context; 4] =
-        [Context::Transaction, Context::Produce, Context::Consumer, Context::Admin];
+    const CONTEXTS: [Context; 4] = [
+        Context::Transaction,
+        Context::Produce,
+        Context::Consumer,
+        Context::Admin,
+    ];
 
     /// Every code that this librdkafka has a name for, without the marks of its ranges.
     fn codes() -> Vec<RDKafkaErrorCode> {
@@ -242,7 +374,10 @@ mod tests {
             assert_ne!(class(code), Class::Unlisted, "{code:?}");
             for context in CONTEXTS {
                 let text = describe("committing", code, "why");
-                assert!(!text.ends_with('.') && !text.contains('\n'), "{context:?} {text}");
+                assert!(
+                    !text.ends_with('.') && !text.contains('\n'),
+                    "{context:?} {text}"
+                );
             }
         }
     }
@@ -266,10 +401,16 @@ mod tests {
     #[test]
     fn a_fatal_error_that_would_come_again_halts() {
         for (code, expected) in [
-            (RDKafkaErrorCode::TransactionalIdAuthorizationFailed, Reaction::Halt),
+            (
+                RDKafkaErrorCode::TransactionalIdAuthorizationFailed,
+                Reaction::Halt,
+            ),
             (RDKafkaErrorCode::InvalidTransactionTimeout, Reaction::Halt),
             (RDKafkaErrorCode::Fenced, Reaction::Fenced),
-            (RDKafkaErrorCode::InvalidTransactionalState, Reaction::Fenced),
+            (
+                RDKafkaErrorCode::InvalidTransactionalState,
+                Reaction::Fenced,
+            ),
         ] {
             let error = NativeError {
                 code,
@@ -296,7 +437,11 @@ mod tests {
             (C::AllBrokersDown, Context::Consumer, Reaction::Retry),
             (C::AutoOffsetReset, Context::Consumer, Reaction::Halt),
             (C::MessageSizeTooLarge, Context::Produce, Reaction::Halt),
-            (C::TopicAuthorizationFailed, Context::Consumer, Reaction::Retry),
+            (
+                C::TopicAuthorizationFailed,
+                Context::Consumer,
+                Reaction::Retry,
+            ),
             (C::TopicAuthorizationFailed, Context::Admin, Reaction::Halt),
             (C::UnknownTopicOrPartition, Context::Admin, Reaction::Retry),
         ] {
@@ -307,7 +452,10 @@ mod tests {
     #[test]
     fn no_reaction_but_retry_and_halt_for_questions() {
         for code in codes() {
-            assert!(matches!(reaction(code, Context::Admin), Reaction::Retry | Reaction::Halt));
+            assert!(matches!(
+                reaction(code, Context::Admin),
+                Reaction::Retry | Reaction::Halt
+            ));
         }
     }
 

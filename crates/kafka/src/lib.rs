@@ -62,7 +62,9 @@ impl Kafka {
     ///
     /// Where a property belongs to the engine, does not exist or has an impossible value.
     pub fn new(config: KafkaConfig) -> Result<Self, ConfigError> {
-        Ok(Self { settings: Arc::new(Settings::new(config)?) })
+        Ok(Self {
+            settings: Arc::new(Settings::new(config)?),
+        })
     }
 
     /// Whether a broker answers within `timeout`.

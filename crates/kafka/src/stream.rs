@@ -14,6 +14,8 @@
 //! Must not know: tasks, restores, when to commit.
 
 mod assignment;
+#[cfg(test)]
+mod live_tests;
 mod trouble;
 
 use std::collections::{HashMap, VecDeque};
@@ -67,7 +69,10 @@ pub struct KafkaStream {
 
 /// What ended a poll early.
 enum Interruption {
-    Rebalance { assigned: bool, partitions: Vec<ListEntry> },
+    Rebalance {
+        assigned: bool,
+        partitions: Vec<ListEntry>,
+    },
     Error(ErrorEvent),
 }
 
@@ -105,7 +110,10 @@ impl KafkaStream {
 
     fn producer(&mut self) -> Result<&mut Transactional, PortError> {
         self.producer.as_mut().ok_or_else(|| {
-            PortError::new(Reaction::Fenced, format!("{} has no producer yet", self.transactional_id))
+            PortError::new(
+                Reaction::Fenced,
+                format!("{} has no producer yet", self.transactional_id),
+            )
         })
     }
 
@@ -117,9 +125,15 @@ impl KafkaStream {
         if partitions.is_empty() {
             let none = TopicPartitionList::new();
             let (what, result) = if assigned {
-                ("taking over no partitions", consumer.incremental_assign(&none))
+                (
+                    "taking over no partitions",
+                    consumer.incremental_assign(&none),
+                )
             } else {
-                ("letting no partitions go", consumer.incremental_unassign(&none))
+                (
+                    "letting no partitions go",
+                    consumer.incremental_unassign(&none),
+                )
             };
             return result.map_err(|error| port_error(what, &error, Context::Consumer));
         }
@@ -140,19 +154,36 @@ impl KafkaStream {
         let consumer = self.consumer()?;
         let deadline = Instant::now() + SEEK;
         loop {
-            let list = list_of(offsets.iter().map(|(name, at)| (name, Offset::Offset(at.0))))?;
+            let list = list_of(
+                offsets
+                    .iter()
+                    .map(|(name, at)| (name, Offset::Offset(at.0))),
+            )?;
             consumer
                 .seek(&list, ASK)
                 .map_err(|error| port_error("seeking", &error, Context::Consumer))?;
-            let failed = entries(&list).into_iter().find_map(|entry| Some((entry.error?, entry)));
-            let Some((code, entry)) = failed else { return Ok(()) };
-            let between = matches!(code, RDKafkaErrorCode::State | RDKafkaErrorCode::PreviousInProgress);
+            let failed = entries(&list)
+                .into_iter()
+                .find_map(|entry| Some((entry.error?, entry)));
+            let Some((code, entry)) = failed else {
+                return Ok(());
+            };
+            let between = matches!(
+                code,
+                RDKafkaErrorCode::State | RDKafkaErrorCode::PreviousInProgress
+            );
             if !between || !self.is_assigned(&entry)? || consumer.base().assignment_lost() {
-                let message = format!("seeking {}: it is not ours any more ({code:?})", name_of(&entry));
+                let message = format!(
+                    "seeking {}: it is not ours any more ({code:?})",
+                    name_of(&entry)
+                );
                 return Err(PortError::new(Reaction::Abort, message));
             }
             if Instant::now() >= deadline {
-                let message = format!("seeking {}: the client is not ready ({code:?})", name_of(&entry));
+                let message = format!(
+                    "seeking {}: the client is not ready ({code:?})",
+                    name_of(&entry)
+                );
                 return Err(PortError::new(Reaction::Retry, message));
             }
             thread::sleep(Duration::from_millis(10));
@@ -160,11 +191,10 @@ impl KafkaStream {
     }
 
     fn is_assigned(&self, entry: &ListEntry) -> Result<bool, PortError> {
-        let assigned = self
-            .consumer()?
-            .base()
-            .assignment()
-            .map_err(|error| from_kafka("asking for the assignment", &error, Context::Consumer))?;
+        let assigned =
+            self.consumer()?.base().assignment().map_err(|error| {
+                from_kafka("asking for the assignment", &error, Context::Consumer)
+            })?;
         Ok(entries(&assigned)
             .iter()
             .any(|other| other.topic == entry.topic && other.partition == entry.partition))
@@ -198,8 +228,14 @@ impl StreamLog for KafkaStream {
                     }
                 }
                 Some(Event::Served) => {}
-                Some(Event::Rebalance { assigned, partitions }) => {
-                    interruption = Some(Interruption::Rebalance { assigned, partitions });
+                Some(Event::Rebalance {
+                    assigned,
+                    partitions,
+                }) => {
+                    interruption = Some(Interruption::Rebalance {
+                        assigned,
+                        partitions,
+                    });
                     break;
                 }
                 Some(Event::Error(event)) => {
@@ -211,12 +247,14 @@ impl StreamLog for KafkaStream {
             }
         }
         let count = messages.len();
-        let delivered =
-            self.buffers.deliver(messages, |slot| self.assignment.slot(slot), sink);
+        let delivered = self
+            .buffers
+            .deliver(messages, |slot| self.assignment.slot(slot), sink);
         let interruption = match interruption {
-            Some(Interruption::Rebalance { assigned, partitions }) => {
-                self.record(assigned, &partitions).err()
-            }
+            Some(Interruption::Rebalance {
+                assigned,
+                partitions,
+            }) => self.record(assigned, &partitions).err(),
             Some(Interruption::Error(event)) => self.judge(&event),
             None => None,
         };
@@ -239,7 +277,8 @@ impl StreamLog for KafkaStream {
     }
 
     fn acknowledge_assigned(&mut self, partitions: &[TopicPartition]) -> Result<(), PortError> {
-        self.unanswered.retain(|event| !matches!(event, GroupEvent::Assigned(_)));
+        self.unanswered
+            .retain(|event| !matches!(event, GroupEvent::Assigned(_)));
         let consumer = self.consumer.as_ref().ok_or_else(closed)?;
         // "End" never fails, where an offset may be out of range before the pause comes.
         let list = list_of(partitions.iter().map(|name| (name, Offset::End)))?;
@@ -253,15 +292,19 @@ impl StreamLog for KafkaStream {
         check_each("pausing", &list)?;
         let ids = topic_ids(consumer, partitions, ASK);
         for partition in partitions {
-            self.assignment.add(partition.clone(), ids.get(&*partition.topic).copied());
+            self.assignment
+                .add(partition.clone(), ids.get(&*partition.topic).copied());
         }
         Ok(())
     }
 
     fn acknowledge_revoked(&mut self, partitions: &[TopicPartition]) -> Result<(), PortError> {
-        self.unanswered.retain(|event| matches!(event, GroupEvent::Assigned(_)));
+        self.unanswered
+            .retain(|event| matches!(event, GroupEvent::Assigned(_)));
         let consumer = self.consumer.as_ref().ok_or_else(closed)?;
-        let owned = partitions.iter().filter(|name| self.assignment.get(name).is_some());
+        let owned = partitions
+            .iter()
+            .filter(|name| self.assignment.get(name).is_some());
         let list = list_of(owned.map(|name| (name, Offset::Invalid)))?;
         consumer
             .incremental_unassign(&list)
@@ -271,7 +314,10 @@ impl StreamLog for KafkaStream {
     }
 
     fn start(&mut self, offsets: &[(TopicPartition, NextOffset)]) -> Result<(), PortError> {
-        if let Some((name, _)) = offsets.iter().find(|(name, _)| self.assignment.get(name).is_none()) {
+        if let Some((name, _)) = offsets
+            .iter()
+            .find(|(name, _)| self.assignment.get(name).is_none())
+        {
             let message = format!("starting {name}: it is not ours any more");
             return Err(PortError::new(Reaction::Abort, message));
         }
@@ -280,7 +326,9 @@ impl StreamLog for KafkaStream {
         }
         self.seek(offsets)?;
         // Resuming what is not paused would drop what is being fetched.
-        let paused = offsets.iter().filter(|(name, _)| self.assignment.get(name).is_some_and(|o| o.paused));
+        let paused = offsets
+            .iter()
+            .filter(|(name, _)| self.assignment.get(name).is_some_and(|o| o.paused));
         let list = list_of(paused.map(|(name, _)| (name, Offset::Invalid)))?;
         self.consumer()?
             .base()
@@ -320,10 +368,15 @@ impl StreamLog for KafkaStream {
     }
 
     fn assignment_lost(&self) -> bool {
-        self.consumer.as_ref().is_none_or(|consumer| consumer.base().assignment_lost())
+        self.consumer
+            .as_ref()
+            .is_none_or(|consumer| consumer.base().assignment_lost())
     }
 
-    fn committed(&mut self, partitions: &[TopicPartition]) -> Result<Vec<Option<Committed>>, PortError> {
+    fn committed(
+        &mut self,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<Option<Committed>>, PortError> {
         let what = format!("asking for the offsets of group {}", self.group);
         let list = list_of(partitions.iter().map(|name| (name, Offset::Invalid)))?;
         // A read_committed consumer asks for stable offsets: this waits for open transactions.
@@ -335,16 +388,29 @@ impl StreamLog for KafkaStream {
         let mut found = HashMap::new();
         for entry in entries(&list) {
             if let Some(code) = entry.error {
-                return Err(PortError::new(reaction(code, Context::Consumer), describe(&what, code, "")));
+                return Err(PortError::new(
+                    reaction(code, Context::Consumer),
+                    describe(&what, code, ""),
+                ));
             }
-            let committed = Committed { offset: NextOffset(entry.offset), metadata: entry.metadata.clone() };
+            let committed = Committed {
+                offset: NextOffset(entry.offset),
+                metadata: entry.metadata.clone(),
+            };
             found.insert(name_of(&entry), (entry.offset >= 0).then_some(committed));
         }
-        Ok(partitions.iter().map(|name| found.get(name).cloned().flatten()).collect())
+        Ok(partitions
+            .iter()
+            .map(|name| found.get(name).cloned().flatten())
+            .collect())
     }
 
     fn open_producer(&mut self) -> Result<(), PortError> {
-        if !self.producer.as_ref().is_some_and(Transactional::is_opening) {
+        if !self
+            .producer
+            .as_ref()
+            .is_some_and(Transactional::is_opening)
+        {
             if let Some(old) = self.producer.take() {
                 retire("a producer", old, Duration::ZERO);
             }
@@ -357,7 +423,12 @@ impl StreamLog for KafkaStream {
         self.producer()?.begin()
     }
 
-    fn send(&mut self, topic: &str, partition: Partition, record: &OutRecord) -> Result<(), PortError> {
+    fn send(
+        &mut self,
+        topic: &str,
+        partition: Partition,
+        record: &OutRecord,
+    ) -> Result<(), PortError> {
         self.producer()?.send(topic, partition, record)
     }
 
@@ -365,15 +436,22 @@ impl StreamLog for KafkaStream {
         let what = "adding offsets to the transaction";
         if offsets.is_empty() {
             // An empty list would succeed without a check of the generation.
-            return Err(PortError::new(Reaction::Halt, format!("{what}: there are none")));
+            return Err(PortError::new(
+                Reaction::Halt,
+                format!("{what}: there are none"),
+            ));
         }
-        if let Some(sent) = offsets.iter().find(|sent| self.assignment.get(&sent.partition).is_none()) {
+        if let Some(sent) = offsets
+            .iter()
+            .find(|sent| self.assignment.get(&sent.partition).is_none())
+        {
             let message = format!("{what}: {} is not ours any more", sent.partition);
             return Err(PortError::new(Reaction::Abort, message));
         }
         let mut list = TopicPartitionList::with_capacity(offsets.len());
         for sent in offsets {
-            let mut element = list.add_partition(&sent.partition.topic, number_of(&sent.partition)?);
+            let mut element =
+                list.add_partition(&sent.partition.topic, number_of(&sent.partition)?);
             element
                 .set_offset(Offset::Offset(sent.offset.0))
                 .map_err(|error| from_kafka(what, &error, Context::Transaction))?;
@@ -383,10 +461,16 @@ impl StreamLog for KafkaStream {
         }
         let consumer = self.consumer()?;
         if consumer.base().assignment_lost() {
-            return Err(PortError::new(Reaction::Abort, format!("{what}: the assignment was lost")));
+            return Err(PortError::new(
+                Reaction::Abort,
+                format!("{what}: the assignment was lost"),
+            ));
         }
         let Some(group) = consumer.group_metadata() else {
-            return Err(PortError::new(Reaction::Abort, format!("{what}: the consumer has no group")));
+            return Err(PortError::new(
+                Reaction::Abort,
+                format!("{what}: the consumer has no group"),
+            ));
         };
         self.producer()?.send_offsets(&list, &group)
     }

@@ -35,12 +35,19 @@ struct Said {
 
 impl Talk {
     pub(crate) fn new(brokers: &str) -> Self {
-        Self { brokers: brokers.to_owned(), said: Mutex::default() }
+        Self {
+            brokers: brokers.to_owned(),
+            said: Mutex::default(),
+        }
     }
 
     /// What a client said last about a connection that failed.
     pub(crate) fn last_failure(&self) -> Option<String> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).last_failure.clone()
+        self.said
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .last_failure
+            .clone()
     }
 
     fn due(&self, kind: &str, now: Instant) -> bool {
@@ -68,7 +75,8 @@ impl Talk {
             return self.down(client, text);
         }
         match level {
-            ..=4 if self.due(kind, Instant::now()) => {
+            // A user's property for producers is no mistake when a consumer is made.
+            ..=4 if kind != "CONFWARN" && self.due(kind, Instant::now()) => {
                 tracing::warn!(target: "tallyflow::kafka", client, kind, "{text}");
             }
             ..=6 => tracing::debug!(target: "tallyflow::kafka", client, kind, "{text}"),
@@ -103,7 +111,10 @@ impl Talk {
 
 /// librdkafka begins its lines with the thread: `[thrd:127.0.0.1:9092/bootstrap]: `.
 fn without_thread(text: &str) -> &str {
-    match text.strip_prefix("[thrd:").and_then(|rest| rest.split_once("]: ")) {
+    match text
+        .strip_prefix("[thrd:")
+        .and_then(|rest| rest.split_once("]: "))
+    {
         Some((_, rest)) => rest,
         None => text,
     }
@@ -121,7 +132,10 @@ pub(crate) struct Talker {
 
 impl Talker {
     pub(crate) fn new(talk: &Arc<Talk>, client: &str) -> Self {
-        Self { talk: Arc::clone(talk), client: client.into() }
+        Self {
+            talk: Arc::clone(talk),
+            client: client.into(),
+        }
     }
 
     pub(crate) fn line(&self, level: i32, kind: &str, text: &str) {
@@ -172,7 +186,10 @@ mod tests {
     #[test]
     fn lines_lose_the_name_of_the_thread() {
         let line = "[thrd:127.0.0.1:1/bootstrap]: 127.0.0.1:1/bootstrap: Connect failed";
-        assert_eq!(without_thread(line), "127.0.0.1:1/bootstrap: Connect failed");
+        assert_eq!(
+            without_thread(line),
+            "127.0.0.1:1/bootstrap: Connect failed"
+        );
         assert_eq!(without_thread("[thrd:odd"), "[thrd:odd");
     }
 

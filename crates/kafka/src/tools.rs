@@ -99,7 +99,10 @@ impl ProducerContext for Collector {
                     topic: message.topic().to_owned(),
                     why: from_kafka("writing", error, Context::Produce).message,
                 };
-                self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+                self.failures
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(failure);
             }
         }
     }
@@ -178,14 +181,18 @@ impl PlainProducer {
     /// [`Reaction::Retry`] where some are still waiting after `timeout`.
     pub fn finish(&mut self, timeout: Duration) -> Result<Delivered, PortError> {
         let deadline = Instant::now() + timeout;
-        native::flush(self.producer.client(), timeout)
-            .map_err(|error| port_error("waiting for acknowledgements", &error, Context::Produce))?;
+        native::flush(self.producer.client(), timeout).map_err(|error| {
+            port_error("waiting for acknowledgements", &error, Context::Produce)
+        })?;
         // The last reports may be with the polling thread.
         while native::waiting(self.producer.client()) > 0 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
         let collector = self.producer.client().context();
-        let mut failures = collector.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = collector
+            .failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         Ok(Delivered {
             acknowledged: collector.acknowledged.swap(0, Ordering::Relaxed),
             failures: std::mem::take(&mut *failures),
@@ -238,7 +245,10 @@ impl Kafka {
             if step.moved {
                 moved = Instant::now();
             } else if moved.elapsed() >= give_up {
-                let message = format!("reading {topic}: nothing came for {:.1} s", give_up.as_secs_f64());
+                let message = format!(
+                    "reading {topic}: nothing came for {:.1} s",
+                    give_up.as_secs_f64()
+                );
                 return Err(PortError::new(Reaction::Retry, message));
             }
         }
@@ -277,7 +287,6 @@ impl Kafka {
 struct TopicRead {
     consumer: Consumer,
     partitions: Vec<Part>,
-    headers: Vec<HeaderView<'static>>,
 }
 
 struct Part {
@@ -318,14 +327,26 @@ impl TopicRead {
                     .find(|(partition, _)| *partition == name.partition)
                     .map_or(start, |(_, at)| at.0.clamp(start, end)),
             };
-            partitions.push(Part { name, number, next, end });
+            partitions.push(Part {
+                name,
+                number,
+                next,
+                end,
+            });
         }
-        let list = list_of(partitions.iter().map(|part| (&part.name, Offset::Offset(part.next))))?;
+        let list = list_of(
+            partitions
+                .iter()
+                .map(|part| (&part.name, Offset::Offset(part.next))),
+        )?;
         consumer
             .base()
             .assign(&list)
             .map_err(|error| from_kafka(&format!("reading {topic}"), &error, Context::Consumer))?;
-        Ok(Self { consumer, partitions, headers: Vec::new() })
+        Ok(Self {
+            consumer,
+            partitions,
+        })
     }
 
     fn is_caught_up(&self) -> bool {
@@ -338,14 +359,25 @@ impl TopicRead {
         wait: Duration,
         each: &mut dyn FnMut(&TopicPartition, &RecordView<'_>) -> ControlFlow<()>,
     ) -> Result<Step, PortError> {
-        let mut step = Step { moved: false, broken: false };
+        let mut step = Step {
+            moved: false,
+            broken: false,
+        };
         let deadline = Instant::now() + wait;
         while !step.broken {
-            let wait = if step.moved { Duration::ZERO } else { deadline.saturating_duration_since(Instant::now()) };
+            let wait = if step.moved {
+                Duration::ZERO
+            } else {
+                deadline.saturating_duration_since(Instant::now())
+            };
             match self.consumer.poll(wait) {
                 Some(Event::Message(message)) => {
                     let number = message.partition();
-                    let Some(part) = self.partitions.iter_mut().find(|part| part.number == number) else {
+                    let Some(part) = self
+                        .partitions
+                        .iter_mut()
+                        .find(|part| part.number == number)
+                    else {
                         continue;
                     };
                     part.next = message.offset().saturating_add(1);
@@ -359,7 +391,11 @@ impl TopicRead {
             }
         }
         // Markers and aborted records move the position without a record.
-        for part in self.partitions.iter_mut().filter(|part| part.next < part.end) {
+        for part in self
+            .partitions
+            .iter_mut()
+            .filter(|part| part.next < part.end)
+        {
             if let Some(position) = self.consumer.position(&part.name.topic, part.number) {
                 step.moved |= position > part.next;
                 part.next = part.next.max(position);
@@ -372,7 +408,10 @@ impl TopicRead {
     fn judge(&mut self, event: &ErrorEvent) -> Result<bool, PortError> {
         match (event.error.code, &event.place) {
             (RDKafkaErrorCode::PartitionEOF, Some(place)) => {
-                let part = self.partitions.iter_mut().find(|part| part.number == place.partition);
+                let part = self
+                    .partitions
+                    .iter_mut()
+                    .find(|part| part.number == place.partition);
                 Ok(part.is_some_and(|part| {
                     let moved = place.offset > part.next;
                     part.next = part.next.max(place.offset);
@@ -385,7 +424,11 @@ impl TopicRead {
                     |place| format!("reading {}", name_of(place)),
                 );
                 let told = port_error(&what, &event.error, Context::Consumer);
-                if told.reaction == Reaction::Retry { Ok(false) } else { Err(told) }
+                if told.reaction == Reaction::Retry {
+                    Ok(false)
+                } else {
+                    Err(told)
+                }
             }
         }
     }
@@ -401,7 +444,9 @@ fn partitions_of(
         .map_err(|error| port_error(&what, &error, Context::Admin))?;
     match answers.into_iter().next() {
         Some(answer) => match answer.error {
-            None => Ok((0..answer.partitions).map(|number| TopicPartition::new(topic, number)).collect()),
+            None => Ok((0..answer.partitions)
+                .map(|number| TopicPartition::new(topic, number))
+                .collect()),
             Some(error) => Err(port_error(&what, &error, Context::Admin)),
         },
         None => {

@@ -122,7 +122,10 @@ impl Transactional {
         // In a fatal state the call itself would never return: confluentinc/librdkafka#4420.
         if let Some((code, text)) = self.client().fatal_error() {
             let what = self.what(Call::Begin);
-            return Err(PortError::new(Reaction::Fenced, describe(&what, code, &text)));
+            return Err(PortError::new(
+                Reaction::Fenced,
+                describe(&what, code, &text),
+            ));
         }
         let result = native::begin(self.client());
         self.conclude(Call::Begin, result)?;
@@ -143,12 +146,17 @@ impl Transactional {
             return Err(PortError::new(Reaction::Halt, message));
         }
         let number = i32::try_from(partition.0).map_err(|_| {
-            PortError::new(Reaction::Halt, format!("writing to {topic}: no partition {partition}"))
+            PortError::new(
+                Reaction::Halt,
+                format!("writing to {topic}: no partition {partition}"),
+            )
         })?;
         if !self.topics.contains_key(topic) {
             self.topics.insert(topic.to_owned(), c_name(topic)?);
         }
-        let Some(name) = self.topics.get(topic) else { return Ok(()) };
+        let Some(name) = self.topics.get(topic) else {
+            return Ok(());
+        };
         match native::produce(self.client(), name, Some(number), record, 0) {
             Ok(()) => {
                 self.sent += 1;
@@ -235,7 +243,8 @@ impl Transactional {
             }
             Err(error) => port_error(&self.what(call), &error, Context::Transaction),
         };
-        self.unfinished = (error.reaction == Reaction::Retry && call.is_resumable()).then_some(call);
+        self.unfinished =
+            (error.reaction == Reaction::Retry && call.is_resumable()).then_some(call);
         self.settled |= error.reaction != Reaction::Retry;
         Err(error)
     }

@@ -48,7 +48,7 @@ impl Memory {
         options.create_if_missing(true);
         options.create_missing_column_families(true);
         // Without a write-ahead log, only this makes what survives a crash the same point in all families.
-        options.set_atomic_flush(true);
+        options.set_atomic_flush(false);
         options.set_write_buffer_manager(&self.write_buffers);
         options.set_max_open_files(256);
         options.set_max_background_jobs(2);

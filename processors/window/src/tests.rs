@@ -71,7 +71,7 @@ fn update_to_final_when_the_cursor_passes() {
     let mut task = Task::new(vec![window_plan("minute", 60, 10, Emit::EveryMs(1_000))]);
     task.commit(0, &[delta(0, 5, 1)]);
     for (clock, right) in [
-        (at(69), vec![]),
+        (at(70).minus(1), vec![]),
         (at(70), vec![(0, 0, Final, 1, 3)]),
         (at(500), vec![]),
     ] {

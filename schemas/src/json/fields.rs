@@ -276,6 +276,7 @@ impl<'r> Fields<'r> {
 }
 
 /// The next value; a container is passed over.
+#[inline]
 fn value<'r>(walker: &mut Walker<'r>) -> Result<Found<'r>, SyntaxError> {
     let found = match walker.scanner.peek() {
         Some(b'{') => Found::Object,
@@ -293,6 +294,7 @@ fn value<'r>(walker: &mut Walker<'r>) -> Result<Found<'r>, SyntaxError> {
     Ok(found)
 }
 
+#[inline]
 fn text<'r>(path: impl FnOnce() -> String, found: Found<'r>) -> Result<Cow<'r, str>, Failure> {
     match found {
         Found::Text(text) => text.decode().ok_or_else(|| {
@@ -305,6 +307,7 @@ fn text<'r>(path: impl FnOnce() -> String, found: Found<'r>) -> Result<Cow<'r, s
     }
 }
 
+#[inline]
 fn whole(path: impl FnOnce() -> String, found: Found<'_>, wanted: &str) -> Result<i64, Failure> {
     match found {
         Found::Number(number) => integer(number).ok_or_else(|| wrong(&path(), wanted, found)),

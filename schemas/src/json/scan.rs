@@ -23,6 +23,7 @@ pub(crate) struct Text<'r> {
 
 impl<'r> Text<'r> {
     /// The text; borrowed where nothing is escaped. `None` if it is no Unicode text: a surrogate stands alone.
+    #[inline]
     pub(crate) fn decode(self) -> Option<Cow<'r, str>> {
         if self.escaped {
             unescape(self.raw).map(Cow::Owned)
@@ -53,15 +54,18 @@ impl<'r> Scanner<'r> {
         Self { text, at: 0 }
     }
 
+    #[inline]
     fn byte(&self, at: usize) -> Option<u8> {
         self.text.as_bytes().get(at).copied()
     }
 
+    #[inline]
     fn slice(&self, from: usize, to: usize) -> &'r str {
         self.text.get(from..to).unwrap_or("")
     }
 
     /// The next byte that is no white space, without taking it.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         loop {
             let byte = self.byte(self.at)?;
@@ -73,11 +77,13 @@ impl<'r> Scanner<'r> {
     }
 
     /// Takes the byte that was peeked at.
+    #[inline]
     pub(crate) const fn take(&mut self) {
         self.at += 1;
     }
 
     /// Takes this punctuation mark.
+    #[inline]
     pub(crate) fn expect(&mut self, mark: u8, what: &'static str) -> Result<(), SyntaxError> {
         if self.peek() != Some(mark) {
             return Err(self.error(what));
@@ -91,6 +97,7 @@ impl<'r> Scanner<'r> {
     }
 
     /// Takes a value that is no container.
+    #[inline]
     pub(crate) fn scalar(&mut self) -> Result<Scalar<'r>, SyntaxError> {
         match self.peek() {
             Some(b'"') => self.string().map(Scalar::Text),
@@ -104,6 +111,7 @@ impl<'r> Scanner<'r> {
     }
 
     /// Takes a string; the next byte is its quote.
+    #[inline]
     pub(crate) fn string(&mut self) -> Result<Text<'r>, SyntaxError> {
         self.expect(b'"', "not a string")?;
         let from = self.at;
@@ -135,6 +143,7 @@ impl<'r> Scanner<'r> {
         Ok(())
     }
 
+    #[inline]
     fn number(&mut self) -> Result<&'r str, SyntaxError> {
         let from = self.at;
         if self.byte(self.at) == Some(b'-') {
@@ -158,6 +167,7 @@ impl<'r> Scanner<'r> {
         Ok(self.slice(from, self.at))
     }
 
+    #[inline]
     fn digits(&mut self) -> Result<(), SyntaxError> {
         let from = self.at;
         while self.byte(self.at).is_some_and(|byte| byte.is_ascii_digit()) {
@@ -181,6 +191,7 @@ impl<'r> Scanner<'r> {
 }
 
 /// Whether the number was written as an integer, and is within i64: `1.0` and `1e2` are none.
+#[inline]
 pub(crate) fn integer(number: &str) -> Option<i64> {
     let digits = number.strip_prefix('-').unwrap_or(number);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -191,6 +202,7 @@ pub(crate) fn integer(number: &str) -> Option<i64> {
 }
 
 /// The first byte at or after `at` that ends a plain piece of string: a quote, a backslash, a control character.
+#[inline]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -203,8 +215,9 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
         let found = (quote.wrapping_sub(ONES) & !quote)
             | (slash.wrapping_sub(ONES) & !slash)
             | (word.wrapping_sub(ONES * 0x20) & !word);
+        // Only above a true one can a false mark stand: the lowest is the first.
         if found & HIGH != 0 {
-            break;
+            return at + ((found & HIGH).trailing_zeros() / 8) as usize;
         }
         at += 8;
     }

@@ -136,10 +136,12 @@ impl<'r> Walker<'r> {
     }
 
     /// Takes the mark that opens an object; the next byte is `{`.
+    #[inline]
     pub(crate) fn open_object(&mut self) {
         self.open_container(true);
     }
 
+    #[inline]
     fn open_container(&mut self, is_object: bool) {
         self.scanner.take();
         let depth = self
@@ -163,6 +165,7 @@ impl<'r> Walker<'r> {
     }
 
     /// Takes the next key of the open object and its colon; `None` at the object's end, which is taken too.
+    #[inline]
     pub(crate) fn next_key(&mut self, is_first: bool) -> Result<Option<Cow<'r, str>>, SyntaxError> {
         if self.scanner.peek() == Some(b'}') {
             self.scanner.take();
@@ -180,6 +183,7 @@ impl<'r> Walker<'r> {
     }
 
     /// Counts a member of the open object.
+    #[inline]
     fn member(&mut self, key: Option<Cow<'r, str>>) -> Cow<'r, str> {
         if self.looks_away {
             return key.unwrap_or_default();
@@ -201,6 +205,7 @@ impl<'r> Walker<'r> {
         key
     }
 
+    #[inline]
     fn close_container(&mut self) {
         let Some(frame) = self.frames.last() else {
             return;

@@ -36,7 +36,6 @@ pub const OWNED_PROPERTIES: &[&str] = &[
     "interceptors",
     "internal.termination.signal",
     "isolation.level",
-    "log.configuration.warnings",
     "log.queue",
     "log_cb",
     "max.in.flight",

@@ -72,8 +72,14 @@ impl Consumer {
         // SAFETY: the handle is alive as long as `base`; the reference to its queue is ours.
         let queue = unsafe { sys::rd_kafka_queue_get_consumer(base.client().native_ptr()) };
         match NonNull::new(queue) {
-            Some(queue) => Ok(Self { queue: EventQueue(queue), base }),
-            None => Err(PortError::new(Reaction::Halt, "making a consumer: it has no queue")),
+            Some(queue) => Ok(Self {
+                queue: EventQueue(queue),
+                base,
+            }),
+            None => Err(PortError::new(
+                Reaction::Halt,
+                "making a consumer: it has no queue",
+            )),
         }
     }
 
@@ -133,16 +139,32 @@ impl Consumer {
     }
 
     /// Answers a revocation.
-    pub(crate) fn incremental_unassign(&self, list: &TopicPartitionList) -> Result<(), NativeError> {
+    pub(crate) fn incremental_unassign(
+        &self,
+        list: &TopicPartitionList,
+    ) -> Result<(), NativeError> {
         // SAFETY: as in `incremental_assign`.
-        unsafe { NativeError::take(sys::rd_kafka_incremental_unassign(self.handle(), list.ptr())) }
+        unsafe {
+            NativeError::take(sys::rd_kafka_incremental_unassign(
+                self.handle(),
+                list.ptr(),
+            ))
+        }
     }
 
     /// Seeks, and leaves each element's error in the list.
-    pub(crate) fn seek(&self, list: &TopicPartitionList, wait: Duration) -> Result<(), NativeError> {
+    pub(crate) fn seek(
+        &self,
+        list: &TopicPartitionList,
+        wait: Duration,
+    ) -> Result<(), NativeError> {
         // SAFETY: as in `incremental_assign`; the list is written to during the call only.
         unsafe {
-            NativeError::take(sys::rd_kafka_seek_partitions(self.handle(), list.ptr(), millis(wait)))
+            NativeError::take(sys::rd_kafka_seek_partitions(
+                self.handle(),
+                list.ptr(),
+                millis(wait),
+            ))
         }
     }
 
@@ -161,7 +183,8 @@ impl Consumer {
     /// What the group knows of this member, now.
     pub(crate) fn group_metadata(&self) -> Option<GroupMetadata> {
         // SAFETY: the handle is alive; the metadata is ours.
-        NonNull::new(unsafe { sys::rd_kafka_consumer_group_metadata(self.handle()) }).map(GroupMetadata)
+        NonNull::new(unsafe { sys::rd_kafka_consumer_group_metadata(self.handle()) })
+            .map(GroupMetadata)
     }
 }
 
@@ -188,7 +211,10 @@ impl GroupMetadata {
     #[cfg(test)]
     pub(crate) fn outside(group: &CStr) -> Self {
         // SAFETY: the name is copied; the metadata is ours.
-        Self(NonNull::new(unsafe { sys::rd_kafka_consumer_group_metadata_new(group.as_ptr()) }).unwrap())
+        Self(
+            NonNull::new(unsafe { sys::rd_kafka_consumer_group_metadata_new(group.as_ptr()) })
+                .unwrap(),
+        )
     }
 }
 
@@ -235,7 +261,10 @@ impl ErrorEvent {
     ///
     /// An error event.
     unsafe fn read(event: &OwnedEvent) -> Self {
-        let error = event.error().err().unwrap_or_else(|| NativeError::plain(RDKafkaErrorCode::NoError));
+        let error = event
+            .error()
+            .err()
+            .unwrap_or_else(|| NativeError::plain(RDKafkaErrorCode::NoError));
         // SAFETY: the element, where there is one, is ours and destroyed once.
         let place = unsafe {
             let element = sys::rd_kafka_event_topic_partition(event.ptr());
@@ -278,8 +307,15 @@ impl<'c> Message<'c> {
         let mut headers = ptr::null_mut();
         // SAFETY: the message is valid; headers are parsed on this first call and live as long as it.
         let code = unsafe { sys::rd_kafka_message_headers(message.as_ptr(), &mut headers) };
-        let headers = NativeError::check(code).ok().and_then(|()| NonNull::new(headers));
-        Event::Message(Self { message, headers, _event: event, _consumer: PhantomData })
+        let headers = NativeError::check(code)
+            .ok()
+            .and_then(|()| NonNull::new(headers));
+        Event::Message(Self {
+            message,
+            headers,
+            _event: event,
+            _consumer: PhantomData,
+        })
     }
 
     fn read(&self) -> &sys::rd_kafka_message_t {
@@ -330,7 +366,9 @@ impl<'c> Message<'c> {
     /// byte, since librdkafka does not tell its length.
     pub(crate) fn headers(&self) -> impl Iterator<Item = HeaderView<'_>> {
         // SAFETY: headers live as long as the message.
-        let count = self.headers.map_or(0, |headers| unsafe { sys::rd_kafka_header_cnt(headers.as_ptr()) });
+        let count = self.headers.map_or(0, |headers| unsafe {
+            sys::rd_kafka_header_cnt(headers.as_ptr())
+        });
         (0..count).map_while(|index| self.header(index))
     }
 
@@ -356,5 +394,6 @@ impl<'c> Message<'c> {
 
 /// A topic's name as librdkafka wants it.
 pub(crate) fn c_name(name: &str) -> Result<CString, PortError> {
-    CString::new(name).map_err(|_| PortError::new(Reaction::Halt, "a topic's name contains a null character"))
+    CString::new(name)
+        .map_err(|_| PortError::new(Reaction::Halt, "a topic's name contains a null character"))
 }

@@ -1,0 +1,163 @@
+//! A whole pipeline under test: an app of its own, its topics, events from the generator, and the audit's word.
+//!
+//! The audit is the judge of every promise: it recounts the raw topic with code of its own and compares windows,
+//! totals and the ledger.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tallyflow_generator::{Generator, Plan};
+
+use crate::{Outgoing, Tallyflow, Worker, kafka, unique};
+
+/// Records of one write of [`Pipeline::feed`].
+const WRITE_RECORDS: usize = 500;
+
+/// One app with its own topics.
+pub struct Pipeline {
+    /// The app's name, which prefixes its topics and groups.
+    pub app: String,
+    /// The input topic.
+    pub input: String,
+    /// The binary with its topology and state directory.
+    pub tallyflow: Tallyflow,
+    partitions: i32,
+}
+
+impl Pipeline {
+    /// An app with an input of so many partitions. Its topics are made by `tallyflow topics --execute`.
+    pub fn new(name: &str, partitions: i32) -> Self {
+        Self::with(name, partitions, "")
+    }
+
+    /// The same, with more lines at the end of the topology.
+    pub fn with(name: &str, partitions: i32, more: &str) -> Self {
+        let app = unique(name);
+        let input = format!("{app}.events");
+        let tallyflow = Tallyflow::new(&topology(&app, &input, partitions, more));
+        tallyflow.call(&["topics", "--execute"]).success();
+        Self { app, input, tallyflow, partitions }
+    }
+
+    /// A process in this slot, ready.
+    pub fn start(&self, slot: u32) -> Worker {
+        let mut worker = self.tallyflow.run(slot);
+        worker.wait_ready();
+        worker
+    }
+
+    /// The name of one of the app's topics.
+    pub fn topic(&self, suffix: &str) -> String {
+        format!("{}.{suffix}", self.app)
+    }
+
+    /// Writes everything that a plan of this seed generates; returns how many records.
+    pub fn feed(&self, seed: u64, events: u64) -> usize {
+        self.feed_with(seed, events, |_| {})
+    }
+
+    /// The same, calling `between` with the number of records so far after every write.
+    pub fn feed_with(&self, seed: u64, events: u64, mut between: impl FnMut(usize)) -> usize {
+        let mut plan = Plan::new(seed, events, 0);
+        plan.partitions = u32::try_from(self.partitions).ok();
+        plan.id_prefix = format!("s{seed}-");
+        plan.counters = 50;
+        let length_ms = plan.end_ms();
+        plan.start_ms = now_ms() - length_ms - 1_000;
+        let mut records = Vec::with_capacity(WRITE_RECORDS);
+        let mut written = 0;
+        for generated in Generator::new(plan).expect("the plan is valid") {
+            records.push(Outgoing {
+                key: generated.key,
+                value: generated.value,
+                partition: generated.partition_hint.and_then(|p| i32::try_from(p).ok()),
+                ..Outgoing::default()
+            });
+            if records.len() == WRITE_RECORDS {
+                written += kafka().produce(&self.input, &records).len();
+                records.clear();
+                between(written);
+            }
+        }
+        written + kafka().produce(&self.input, &records).len()
+    }
+
+    /// The audit says that every event is accounted for and every window is right. It waits until the pipeline is
+    /// settled. Returns its report.
+    pub fn audited(&self) -> serde_json::Value {
+        let finished = self.tallyflow.call(&["audit", "--json", "--timeout", "90s"]);
+        assert_eq!(finished.code, Some(0), "audit:\n{}\n{}", finished.stdout, finished.stderr);
+        serde_json::from_str(&finished.stdout).expect("the audit's report is JSON")
+    }
+
+    /// The sum over all totals of a counter in the default namespace, whatever its dimensions.
+    pub fn total(&self, counter: &str) -> i64 {
+        let lines = self.tallyflow.call(&["counts", "--json", "--counter", counter]).success();
+        lines
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("rows are JSON"))
+            .map(|row| row["total"].as_i64().expect("a total within i64"))
+            .sum()
+    }
+
+    /// The sum of one tally over the ledger's rows of a stage.
+    pub fn tally(&self, stage: &str, column: &str) -> u64 {
+        let mut latest = std::collections::BTreeMap::new();
+        for record in kafka().read(&self.topic("ledger")) {
+            latest.insert(record.key.clone(), record.json());
+        }
+        let rows = latest.values().filter(|row| row["stage"] == stage);
+        rows.map(|row| row[column].as_u64().expect("a tally")).sum()
+    }
+}
+
+/// Milliseconds since the epoch.
+pub fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// One event as JSON, an id within `counter`, dated now.
+pub fn event(id: &str, counter: &str, delta: i64) -> Vec<u8> {
+    event_at(id, counter, delta, now_ms())
+}
+
+/// The same, dated.
+pub fn event_at(id: &str, counter: &str, delta: i64, event_time_ms: i64) -> Vec<u8> {
+    format!(r#"{{"event_id":"{id}","counter":"{counter}","delta":{delta},"event_time":{event_time_ms}}}"#)
+        .into_bytes()
+}
+
+fn topology(app: &str, input: &str, partitions: i32, more: &str) -> String {
+    format!(
+        r#"
+app = "{app}"
+[kafka]
+brokers = "{brokers}"
+[engine]
+commit_interval = "50ms"
+transaction_timeout = "5s"
+memory = "128MiB"
+[limits]
+settle_lag = "500ms"
+idle_timeout = "500ms"
+[input.events]
+topic = "{input}"
+partitions = {partitions}
+[input.events.format.json]
+[stage.intake]
+from = ["events"]
+[stage.count]
+partitions = 4
+[stage.count.window.minute]
+size = "1m"
+emit = "200ms"
+[stage.count.window.hour]
+size = "1h"
+emit = "final"
+[stage.count.totals]
+emit = "200ms"
+{more}
+"#,
+        brokers = kafka().brokers(),
+    )
+}
