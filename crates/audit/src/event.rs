@@ -18,6 +18,8 @@ use crate::time::rfc3339_ms;
 const NAME_BYTES: usize = 256;
 /// Longest counter, in bytes.
 const COUNTER_BYTES: usize = 512;
+/// Longest value of a dimension that is kept, in bytes.
+const DIMENSION_BYTES: usize = 1024;
 /// Containers around a packed event: the record's object and its array.
 const PACKED_DEPTH: usize = 2;
 
@@ -110,18 +112,22 @@ fn packed_events<'a>(
     rules: &Rules,
 ) -> Result<Vec<Typed<'a>>, Category> {
     let limits = rules.config.limits;
-    json::check_members(envelope, limits.members, "")?;
+    let mut budget = limits.members;
+    json::check_members(envelope, &mut budget, "")?;
     for (key, value) in envelope
         .iter()
         .filter(|(key, value)| key != "events" && json::is_container(value))
     {
         check_depth(value, 1, rules)?;
-        json::check_tree(value, limits.members, key)?;
+        json::check_tree(value, &mut budget, key)?;
     }
     if json::shape(list) != Shape::Array {
         return Err(Category::InvalidField);
     }
     let elements = json::elements(list).ok_or(Category::Undecodable)?;
+    if elements.is_empty() {
+        return Err(Category::InvalidField);
+    }
     if elements.len() > limits.packed_events {
         return Err(Category::TooLarge);
     }
@@ -144,7 +150,7 @@ fn event_of<'a>(
     rules: &Rules,
 ) -> Typed<'a> {
     check_depth(raw, outer, rules)?;
-    json::check_object(&members, rules.config.limits.members, "")?;
+    json::check_object(&members, &mut rules.config.limits.members.clone(), "")?;
     let field = |name: &str| {
         let found = members
             .iter()
@@ -239,7 +245,11 @@ fn dimensions<'a>(
     let mut values = Vec::new();
     for (key, raw) in json::members(raw).ok_or(Category::InvalidField)? {
         if json::shape(raw) != Shape::Null {
-            values.push((key, json::text(raw).ok_or(Category::InvalidField)?));
+            let value = json::text(raw).ok_or(Category::InvalidField)?;
+            if value.len() > DIMENSION_BYTES && wanted.iter().any(|name| *name == key) {
+                return Err(Category::InvalidField);
+            }
+            values.push((key, value));
         }
     }
     let value_of = |name: &String| {

@@ -99,18 +99,18 @@ pub(crate) fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Refuses duplicate keys and too many members anywhere below `raw`. Recursion is bounded by the depth limit, which
-/// the caller has checked.
-pub(crate) fn check_tree(raw: &RawValue, most_members: usize, path: &str) -> Result<(), TreeFault> {
+/// Refuses duplicate keys and too many members anywhere below `raw`: `budget` is what is left of the limit for all
+/// of them together. Recursion is bounded by the depth limit, which the caller has checked.
+pub(crate) fn check_tree(raw: &RawValue, budget: &mut usize, path: &str) -> Result<(), TreeFault> {
     match shape(raw) {
         Shape::Object => {
             let members = members(raw).ok_or_else(|| TreeFault::Key(path.to_owned()))?;
-            check_object(&members, most_members, path)
+            check_object(&members, budget, path)
         }
         Shape::Array => {
             for (index, value) in elements(raw).unwrap_or_default().into_iter().enumerate() {
                 if is_container(value) {
-                    check_tree(value, most_members, &format!("{path}[{index}]"))?;
+                    check_tree(value, budget, &format!("{path}[{index}]"))?;
                 }
             }
             Ok(())
@@ -122,13 +122,13 @@ pub(crate) fn check_tree(raw: &RawValue, most_members: usize, path: &str) -> Res
 /// As [`check_tree`], for an object whose members are at hand.
 pub(crate) fn check_object(
     members: &[(Cow<'_, str>, &RawValue)],
-    most_members: usize,
+    budget: &mut usize,
     path: &str,
 ) -> Result<(), TreeFault> {
-    check_members(members, most_members, path)?;
+    check_members(members, budget, path)?;
     for (key, value) in members {
         if is_container(value) {
-            check_tree(value, most_members, &join(path, key))?;
+            check_tree(value, budget, &join(path, key))?;
         }
     }
     Ok(())
@@ -137,12 +137,12 @@ pub(crate) fn check_object(
 /// The check of one object's own members, without what lies below.
 pub(crate) fn check_members(
     members: &[(Cow<'_, str>, &RawValue)],
-    most: usize,
+    budget: &mut usize,
     path: &str,
 ) -> Result<(), TreeFault> {
-    if members.len() > most {
-        return Err(TreeFault::Members(path.to_owned()));
-    }
+    *budget = budget
+        .checked_sub(members.len())
+        .ok_or_else(|| TreeFault::Members(path.to_owned()))?;
     match duplicate(members) {
         Some(key) => Err(TreeFault::Key(join(path, key))),
         None => Ok(()),
@@ -301,7 +301,7 @@ mod tests {
             (r#"{"m":{"x":[0,{"k":1,"k":1}]}}"#, Some("m.x[1].k")),
         ];
         for (text, right) in cases {
-            let fault = check_tree(parse(text).unwrap(), 10, "").err();
+            let fault = check_tree(parse(text).unwrap(), &mut 10, "").err();
             assert_eq!(
                 fault,
                 right.map(|path| TreeFault::Key(path.to_owned())),
@@ -316,21 +316,19 @@ mod tests {
             let list: Vec<_> = (0..40).map(|index| format!(r#""k{index}":1"#)).collect();
             format!("{{{},\"{last}\":1}}", list.join(","))
         };
-        assert_eq!(check_tree(parse(&many("k40")).unwrap(), 100, ""), Ok(()));
+        assert_eq!(check_tree(parse(&many("k40")).unwrap(), &mut 100, ""), Ok(()));
         assert_eq!(
-            check_tree(parse(&many("k7")).unwrap(), 100, ""),
+            check_tree(parse(&many("k7")).unwrap(), &mut 100, ""),
             Err(TreeFault::Key("k7".to_owned()))
         );
     }
 
     #[test]
-    fn members_are_limited_per_object() {
-        let at = r#"{"x":{"a":1,"b":2}}"#;
-        assert_eq!(check_tree(parse(at).unwrap(), 2, ""), Ok(()));
-        assert_eq!(
-            check_tree(parse(at).unwrap(), 1, ""),
-            Err(TreeFault::Members("x".to_owned()))
-        );
+    fn members_are_limited_together() {
+        let raw = parse(r#"{"x":{"a":1,"b":2}}"#).unwrap();
+        assert_eq!(check_tree(raw, &mut 3, ""), Ok(()));
+        let fault = TreeFault::Members("x".to_owned());
+        assert_eq!(check_tree(raw, &mut 2, ""), Err(fault));
     }
 
     #[test]

@@ -188,6 +188,8 @@ impl KafkaAdmin {
         let wanted = [ResourceSpecifier::Topic(topic)];
         let results = self.change(&what, |client| client.describe_configs(&wanted, &options))?;
         match results.into_iter().next() {
+            // rdkafka swallows the error of a resource; a topic that exists has settings.
+            Some(Ok(resource)) if resource.entries.is_empty() => Ok(None),
             Some(Ok(resource)) => {
                 use rdkafka::admin::ConfigSource::DynamicTopic;
                 let read = |entry: rdkafka::admin::ConfigEntry| {

@@ -110,173 +110,65 @@ impl Class {
 }
 
 /// The class of a code. Every code of librdkafka 2.12 stands here.
+#[rustfmt::skip]
 pub(crate) const fn class(code: RDKafkaErrorCode) -> Class {
     use RDKafkaErrorCode as C;
     match code {
         C::NoError | C::Noop | C::PartitionEOF | C::Partial => Class::Waiting,
-        C::BrokerDestroy
-        | C::DestroyBroker
-        | C::BrokerTransportFailure
-        | C::Resolve
-        | C::AllBrokersDown
-        | C::CriticalSystemResource
-        | C::OperationTimedOut
-        | C::QueueFull
-        | C::NodeUpdate
-        | C::WaitingForCoordinator
-        | C::InProgress
-        | C::PreviousInProgress
-        | C::NoEnt
-        | C::Retry
-        | C::TimedOutQueue
-        | C::WaitCache
-        | C::Interrupted
-        | C::UnknownBroker
-        | C::Outdated
-        | C::LeaderNotAvailable
-        | C::NotLeaderForPartition
-        | C::RequestTimedOut
-        | C::BrokerNotAvailable
-        | C::ReplicaNotAvailable
-        | C::StaleControllerEpoch
-        | C::NetworkException
-        | C::CoordinatorLoadInProgress
-        | C::CoordinatorNotAvailable
-        | C::NotCoordinator
-        | C::NotController
-        | C::ConcurrentTransactions
-        | C::KafkaStorageError
-        | C::ReassignmentInProgress
-        | C::FetchSessionIdNotFound
-        | C::InvalidFetchSessionEpoch
-        | C::ListenerNotFound
-        | C::FencedLeaderEpoch
-        | C::UnknownLeaderEpoch
-        | C::StaleBrokerEpoch
-        | C::OffsetNotAvailable
-        | C::PreferredLeaderNotAvailable
-        | C::EligibleLeadersNotAvailable
-        | C::ElectionNotNeeded
-        | C::NoReassignmentInProgress
-        | C::UnstableOffsetCommit
-        | C::ThrottlingQuotaExceeded
-        | C::MemberIdRequired
-        | C::RebootstrapRequired
-        | C::OperationNotAttempted
-        | C::ISRInsufficient
-        | C::UnknownSubscriptionId
+        C::BrokerDestroy | C::DestroyBroker | C::BrokerTransportFailure | C::Resolve
+        | C::AllBrokersDown | C::CriticalSystemResource | C::OperationTimedOut | C::QueueFull
+        | C::NodeUpdate | C::WaitingForCoordinator | C::InProgress | C::PreviousInProgress
+        | C::NoEnt | C::Retry | C::TimedOutQueue | C::WaitCache | C::Interrupted
+        | C::UnknownBroker | C::Outdated | C::LeaderNotAvailable | C::NotLeaderForPartition
+        | C::RequestTimedOut | C::BrokerNotAvailable | C::ReplicaNotAvailable
+        | C::StaleControllerEpoch | C::NetworkException | C::CoordinatorLoadInProgress
+        | C::CoordinatorNotAvailable | C::NotCoordinator | C::NotController
+        | C::ConcurrentTransactions | C::KafkaStorageError | C::ReassignmentInProgress
+        | C::FetchSessionIdNotFound | C::InvalidFetchSessionEpoch | C::ListenerNotFound
+        | C::FencedLeaderEpoch | C::UnknownLeaderEpoch | C::StaleBrokerEpoch
+        | C::OffsetNotAvailable | C::PreferredLeaderNotAvailable | C::EligibleLeadersNotAvailable
+        | C::ElectionNotNeeded | C::NoReassignmentInProgress | C::UnstableOffsetCommit
+        | C::ThrottlingQuotaExceeded | C::MemberIdRequired | C::RebootstrapRequired
+        | C::OperationNotAttempted | C::ISRInsufficient | C::UnknownSubscriptionId
         | C::TelemetryTooLarge => Class::Waiting,
-        C::IllegalGeneration
-        | C::UnknownMemberId
-        | C::RebalanceInProgress
-        | C::AssignmentLost
-        | C::PollExceeded
-        | C::AssignPartitions
-        | C::RevokePartitions
-        | C::FencedMemberEpoch
-        | C::StaleMemberEpoch
-        | C::FencedInstanceId
-        | C::UnreleasedInstanceId => Class::Member,
-        C::Fenced
-        | C::Fatal
-        | C::ProducerFenced
-        | C::InvalidProducerEpoch
-        | C::InvalidProducerIdMapping
-        | C::InvalidTransactionalState
-        | C::TransactionCoordinatorFenced
-        | C::UnknownProducerId
-        | C::OutOfOrderSequenceNumber
-        | C::DuplicateSequenceNumber
-        | C::GaplessGuarantee
-        | C::Inconsistent => Class::Fenced,
-        C::MessageTimedOut
-        | C::PurgeQueue
-        | C::PurgeInflight
-        | C::NotEnoughReplicas
-        | C::NotEnoughReplicasAfterAppend
-        | C::InvalidDifferentRecord => Class::Undelivered,
-        C::UnknownPartition
-        | C::UnknownTopic
-        | C::UnknownTopicOrPartition
-        | C::UnknownTopicId
-        | C::UnknownGroup
-        | C::GroupIdNotFound => Class::Missing,
-        C::TopicAuthorizationFailed
-        | C::GroupAuthorizationFailed
-        | C::ClusterAuthorizationFailed
-        | C::TransactionalIdAuthorizationFailed
-        | C::DelegationTokenAuthorizationFailed
-        | C::SecurityDisabled
-        | C::TopicDeletionDisabled => Class::Permission,
-        C::SSL
-        | C::Authentication
-        | C::UnsupportedSASLMechanism
-        | C::IllegalSASLState
-        | C::SaslAuthenticationFailed
-        | C::DelegationTokenAuthDisabled
-        | C::DelegationTokenNotFound
-        | C::DelegationTokenOwnerMismatch
-        | C::DelegationTokenRequestNotAllowed
-        | C::DelegationTokenExpired
-        | C::InvalidPrincipalType
-        | C::PrincipalDeserializationFailure
+        C::IllegalGeneration | C::UnknownMemberId | C::RebalanceInProgress | C::AssignmentLost
+        | C::PollExceeded | C::AssignPartitions | C::RevokePartitions | C::FencedMemberEpoch
+        | C::StaleMemberEpoch | C::FencedInstanceId | C::UnreleasedInstanceId => Class::Member,
+        C::Fenced | C::Fatal | C::ProducerFenced | C::InvalidProducerEpoch
+        | C::InvalidProducerIdMapping | C::InvalidTransactionalState
+        | C::TransactionCoordinatorFenced | C::UnknownProducerId | C::OutOfOrderSequenceNumber
+        | C::DuplicateSequenceNumber | C::GaplessGuarantee | C::Inconsistent => Class::Fenced,
+        C::MessageTimedOut | C::PurgeQueue | C::PurgeInflight | C::NotEnoughReplicas
+        | C::NotEnoughReplicasAfterAppend | C::InvalidDifferentRecord => Class::Undelivered,
+        C::UnknownPartition | C::UnknownTopic | C::UnknownTopicOrPartition | C::UnknownTopicId
+        | C::UnknownGroup | C::GroupIdNotFound => Class::Missing,
+        C::TopicAuthorizationFailed | C::GroupAuthorizationFailed | C::ClusterAuthorizationFailed
+        | C::TransactionalIdAuthorizationFailed | C::DelegationTokenAuthorizationFailed
+        | C::SecurityDisabled | C::TopicDeletionDisabled => Class::Permission,
+        C::SSL | C::Authentication | C::UnsupportedSASLMechanism | C::IllegalSASLState
+        | C::SaslAuthenticationFailed | C::DelegationTokenAuthDisabled
+        | C::DelegationTokenNotFound | C::DelegationTokenOwnerMismatch
+        | C::DelegationTokenRequestNotAllowed | C::DelegationTokenExpired
+        | C::InvalidPrincipalType | C::PrincipalDeserializationFailure
         | C::UnacceptableCredential => Class::Credentials,
         C::OffsetOutOfRange | C::AutoOffsetReset | C::NoOffset | C::LogTruncation => Class::Lost,
-        C::MessageSizeTooLarge
-        | C::MessageBatchTooLarge
-        | C::InvalidMessageSize
-        | C::OffsetMetadataTooLarge
-        | C::InvalidCommitOffsetSize => Class::Large,
-        C::InvalidArgument
-        | C::NotConfigured
-        | C::InvalidTopic
-        | C::InvalidRequiredAcks
-        | C::InconsistentGroupProtocol
-        | C::InvalidGroupId
-        | C::InvalidSessionTimeout
-        | C::TopicAlreadyExists
-        | C::InvalidPartitions
-        | C::InvalidReplicationFactor
-        | C::InvalidReplicaAssignment
-        | C::InvalidConfig
-        | C::PolicyViolation
-        | C::InvalidTransactionTimeout
-        | C::GroupMaxSizeReached
-        | C::LogDirNotFound
-        | C::UnsupportedAssignor
-        | C::NonEmptyGroup
-        | C::GroupSubscribedToTopic => Class::Setting,
-        C::UnknownProtocol
-        | C::NotImplemented
-        | C::UnsupportedFeature
-        | C::UnsupportedVersion
-        | C::UnsupportedForMessageFormat
-        | C::UnsupportedCompressionType => Class::Unsupported,
-        C::BadMessage
-        | C::BadCompression
-        | C::InvalidMessage
-        | C::InvalidRecord
-        | C::InvalidTimestamp
-        | C::Underflow => Class::Corrupt,
-        C::Fail
-        | C::FileSystem
-        | C::ExistingSubscription
-        | C::Conflict
-        | C::State
-        | C::KeySerialization
-        | C::ValueSerialization
-        | C::KeyDeserialization
-        | C::ValueDeserialization
-        | C::ReadOnly
-        | C::InvalidType
-        | C::Application
-        | C::Unknown
-        | C::InvalidRequest
-        | C::ResourceNotFound
-        | C::DuplicateResource
-        | C::InconsistentVoterSet
-        | C::InvalidUpdateVersion
-        | C::FeatureUpdateFailed => Class::Broken,
+        C::MessageSizeTooLarge | C::MessageBatchTooLarge | C::InvalidMessageSize
+        | C::OffsetMetadataTooLarge | C::InvalidCommitOffsetSize => Class::Large,
+        C::InvalidArgument | C::NotConfigured | C::InvalidTopic | C::InvalidRequiredAcks
+        | C::InconsistentGroupProtocol | C::InvalidGroupId | C::InvalidSessionTimeout
+        | C::TopicAlreadyExists | C::InvalidPartitions | C::InvalidReplicationFactor
+        | C::InvalidReplicaAssignment | C::InvalidConfig | C::PolicyViolation
+        | C::InvalidTransactionTimeout | C::GroupMaxSizeReached | C::LogDirNotFound
+        | C::UnsupportedAssignor | C::NonEmptyGroup | C::GroupSubscribedToTopic => Class::Setting,
+        C::UnknownProtocol | C::NotImplemented | C::UnsupportedFeature | C::UnsupportedVersion
+        | C::UnsupportedForMessageFormat | C::UnsupportedCompressionType => Class::Unsupported,
+        C::BadMessage | C::BadCompression | C::InvalidMessage | C::InvalidRecord
+        | C::InvalidTimestamp | C::Underflow => Class::Corrupt,
+        C::Fail | C::FileSystem | C::ExistingSubscription | C::Conflict | C::State
+        | C::KeySerialization | C::ValueSerialization | C::KeyDeserialization
+        | C::ValueDeserialization | C::ReadOnly | C::InvalidType | C::Application | C::Unknown
+        | C::InvalidRequest | C::ResourceNotFound | C::DuplicateResource
+        | C::InconsistentVoterSet | C::InvalidUpdateVersion | C::FeatureUpdateFailed => Class::Broken,
         _ => Class::Unlisted,
     }
 }

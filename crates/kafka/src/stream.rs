@@ -16,15 +16,15 @@
 mod assignment;
 #[cfg(test)]
 mod live_tests;
+mod offsets;
+mod places;
 mod trouble;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::Consumer as _;
-use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use tallyflow_core::ids::{NextOffset, Partition, TopicPartition};
 use tallyflow_core::record::OutRecord;
@@ -32,21 +32,18 @@ use tallyflow_runtime::ports::{
     BatchSink, Committed, GroupEvent, PortError, Reaction, SentOffset, StreamLog,
 };
 
-use crate::batch::{Buffers, Refused};
+use crate::batch::{Buffers, Refused, Slotted};
 use crate::config::Settings;
-use crate::errors::{Context, describe, from_kafka, port_error, reaction};
-use crate::lists::{check_each, list_of, name_of, number_of, retire, topic_ids};
+use crate::errors::{Context, from_kafka, port_error};
+use crate::lists::{check_each, list_of, name_of, retire, topic_ids};
+use crate::native::ListEntry;
 use crate::native::consumer::{Consumer, ErrorEvent, Event};
-use crate::native::{ListEntry, entries};
 use crate::talk::Talker;
 use crate::transaction::Transactional;
 use assignment::Assignment;
 
 /// A question to the cluster is given up after this; the worker asks again.
 const ASK: Duration = Duration::from_secs(1);
-
-/// A fetcher that is still being stopped or started refuses a seek; it is tried again for this long.
-const SEEK: Duration = Duration::from_secs(2);
 
 /// Closing both clients may take this long; what is not done then goes on in the background.
 const CLOSE: Duration = Duration::from_secs(5);
@@ -64,6 +61,8 @@ pub struct KafkaStream {
     unanswered: Vec<GroupEvent>,
     /// An error that came behind records: it is told by the next poll.
     pending: Option<PortError>,
+    /// Since when the worker takes no records.
+    full_since: Option<Instant>,
     buffers: Buffers,
 }
 
@@ -83,14 +82,25 @@ impl KafkaStream {
         input_topics: &[String],
         transactional_id: &str,
     ) -> Result<Self, PortError> {
+        let options = settings.stage_consumer(group, None);
         let talker = Talker::new(&settings.talk, group);
-        let consumer = Consumer::new(&settings.stage_consumer(group, None), talker)?;
+        let consumer = Consumer::new(&options, talker)?;
         let topics: Vec<&str> = input_topics.iter().map(String::as_str).collect();
         consumer
             .base()
             .subscribe(&topics)
             .map_err(|error| from_kafka("subscribing", &error, Context::Consumer))?;
-        Ok(Self {
+        Ok(Self::with(settings, group, consumer, transactional_id))
+    }
+
+    /// A stream over a consumer that has subscribed.
+    fn with(
+        settings: &Arc<Settings>,
+        group: &str,
+        consumer: Consumer,
+        transactional_id: &str,
+    ) -> Self {
+        Self {
             settings: Arc::clone(settings),
             group: group.to_owned(),
             transactional_id: transactional_id.to_owned(),
@@ -100,8 +110,9 @@ impl KafkaStream {
             events: VecDeque::new(),
             unanswered: Vec::new(),
             pending: None,
+            full_since: None,
             buffers: Buffers::default(),
-        })
+        }
     }
 
     fn consumer(&self) -> Result<&Consumer, PortError> {
@@ -148,57 +159,6 @@ impl KafkaStream {
         self.events.push_back(event);
         Ok(())
     }
-
-    /// Seeks until no fetcher is in between two states.
-    fn seek(&self, offsets: &[(TopicPartition, NextOffset)]) -> Result<(), PortError> {
-        let consumer = self.consumer()?;
-        let deadline = Instant::now() + SEEK;
-        loop {
-            let list = list_of(
-                offsets
-                    .iter()
-                    .map(|(name, at)| (name, Offset::Offset(at.0))),
-            )?;
-            consumer
-                .seek(&list, ASK)
-                .map_err(|error| port_error("seeking", &error, Context::Consumer))?;
-            let failed = entries(&list)
-                .into_iter()
-                .find_map(|entry| Some((entry.error?, entry)));
-            let Some((code, entry)) = failed else {
-                return Ok(());
-            };
-            let between = matches!(
-                code,
-                RDKafkaErrorCode::State | RDKafkaErrorCode::PreviousInProgress
-            );
-            if !between || !self.is_assigned(&entry)? || consumer.base().assignment_lost() {
-                let message = format!(
-                    "seeking {}: it is not ours any more ({code:?})",
-                    name_of(&entry)
-                );
-                return Err(PortError::new(Reaction::Abort, message));
-            }
-            if Instant::now() >= deadline {
-                let message = format!(
-                    "seeking {}: the client is not ready ({code:?})",
-                    name_of(&entry)
-                );
-                return Err(PortError::new(Reaction::Retry, message));
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn is_assigned(&self, entry: &ListEntry) -> Result<bool, PortError> {
-        let assigned =
-            self.consumer()?.base().assignment().map_err(|error| {
-                from_kafka("asking for the assignment", &error, Context::Consumer)
-            })?;
-        Ok(entries(&assigned)
-            .iter()
-            .any(|other| other.topic == entry.topic && other.partition == entry.partition))
-    }
 }
 
 impl StreamLog for KafkaStream {
@@ -211,41 +171,20 @@ impl StreamLog for KafkaStream {
         if let Some(error) = self.pending.take() {
             return Err(error);
         }
+        if max_records == 0 {
+            return self.serve_rebalances(max_wait).map(|()| 0);
+        }
+        self.release()?;
         let consumer = self.consumer.as_ref().ok_or_else(closed)?;
         let deadline = Instant::now() + max_wait;
         let mut messages = self.buffers.collect();
-        let mut interruption = None;
-        while messages.len() < max_records {
-            let wait = match messages.len() {
-                0 => deadline.saturating_duration_since(Instant::now()),
-                _ => Duration::ZERO,
-            };
-            match consumer.poll(wait) {
-                Some(Event::Message(message)) => {
-                    let place = (message.topic(), message.partition(), message.offset());
-                    if let Some(slot) = self.assignment.accept(place.0, place.1, place.2) {
-                        messages.push((slot, message));
-                    }
-                }
-                Some(Event::Served) => {}
-                Some(Event::Rebalance {
-                    assigned,
-                    partitions,
-                }) => {
-                    interruption = Some(Interruption::Rebalance {
-                        assigned,
-                        partitions,
-                    });
-                    break;
-                }
-                Some(Event::Error(event)) => {
-                    interruption = Some(Interruption::Error(event));
-                    break;
-                }
-                None if wait.is_zero() || Instant::now() >= deadline => break,
-                None => {}
-            }
-        }
+        let interruption = gather(
+            consumer,
+            &mut self.assignment,
+            deadline,
+            max_records,
+            &mut messages,
+        );
         let count = messages.len();
         let delivered = self
             .buffers
@@ -314,57 +253,15 @@ impl StreamLog for KafkaStream {
     }
 
     fn start(&mut self, offsets: &[(TopicPartition, NextOffset)]) -> Result<(), PortError> {
-        if let Some((name, _)) = offsets
-            .iter()
-            .find(|(name, _)| self.assignment.get(name).is_none())
-        {
-            let message = format!("starting {name}: it is not ours any more");
-            return Err(PortError::new(Reaction::Abort, message));
-        }
-        if offsets.is_empty() {
-            return Ok(());
-        }
-        self.seek(offsets)?;
-        // Resuming what is not paused would drop what is being fetched.
-        let paused = offsets
-            .iter()
-            .filter(|(name, _)| self.assignment.get(name).is_some_and(|o| o.paused));
-        let list = list_of(paused.map(|(name, _)| (name, Offset::Invalid)))?;
-        self.consumer()?
-            .base()
-            .resume(&list)
-            .map_err(|error| from_kafka("resuming", &error, Context::Consumer))?;
-        check_each("resuming", &list)?;
-        for (name, at) in offsets {
-            if let Some(owned) = self.assignment.get_mut(name) {
-                owned.paused = false;
-                owned.started(*at);
-            }
-        }
-        Ok(())
+        self.start_at(offsets)
     }
 
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), PortError> {
-        let list = list_of(partitions.iter().map(|name| (name, Offset::Invalid)))?;
-        self.consumer()?
-            .base()
-            .pause(&list)
-            .map_err(|error| from_kafka("pausing", &error, Context::Consumer))?;
-        check_each("pausing", &list)?;
-        for partition in partitions {
-            if let Some(owned) = self.assignment.get_mut(partition) {
-                owned.paused = true;
-            }
-        }
-        Ok(())
+        self.pause_all(partitions)
     }
 
     fn position(&self, partition: &TopicPartition) -> Option<NextOffset> {
-        let owned = self.assignment.get(partition)?;
-        let number = i32::try_from(partition.partition.0).ok()?;
-        let position = self.consumer.as_ref()?.position(&partition.topic, number)?;
-        // A seek makes the client forget its position, so what it says is from after the last start.
-        (owned.is_telling() && position >= owned.expected()?).then_some(NextOffset(position))
+        self.position_of(partition)
     }
 
     fn assignment_lost(&self) -> bool {
@@ -377,32 +274,7 @@ impl StreamLog for KafkaStream {
         &mut self,
         partitions: &[TopicPartition],
     ) -> Result<Vec<Option<Committed>>, PortError> {
-        let what = format!("asking for the offsets of group {}", self.group);
-        let list = list_of(partitions.iter().map(|name| (name, Offset::Invalid)))?;
-        // A read_committed consumer asks for stable offsets: this waits for open transactions.
-        let list = self
-            .consumer()?
-            .base()
-            .committed_offsets(list, ASK)
-            .map_err(|error| from_kafka(&what, &error, Context::Consumer))?;
-        let mut found = HashMap::new();
-        for entry in entries(&list) {
-            if let Some(code) = entry.error {
-                return Err(PortError::new(
-                    reaction(code, Context::Consumer),
-                    describe(&what, code, ""),
-                ));
-            }
-            let committed = Committed {
-                offset: NextOffset(entry.offset),
-                metadata: entry.metadata.clone(),
-            };
-            found.insert(name_of(&entry), (entry.offset >= 0).then_some(committed));
-        }
-        Ok(partitions
-            .iter()
-            .map(|name| found.get(name).cloned().flatten())
-            .collect())
+        self.committed_of(partitions)
     }
 
     fn open_producer(&mut self) -> Result<(), PortError> {
@@ -433,45 +305,7 @@ impl StreamLog for KafkaStream {
     }
 
     fn send_offsets(&mut self, offsets: &[SentOffset]) -> Result<(), PortError> {
-        let what = "adding offsets to the transaction";
-        if offsets.is_empty() {
-            // An empty list would succeed without a check of the generation.
-            return Err(PortError::new(
-                Reaction::Halt,
-                format!("{what}: there are none"),
-            ));
-        }
-        if let Some(sent) = offsets
-            .iter()
-            .find(|sent| self.assignment.get(&sent.partition).is_none())
-        {
-            let message = format!("{what}: {} is not ours any more", sent.partition);
-            return Err(PortError::new(Reaction::Abort, message));
-        }
-        let mut list = TopicPartitionList::with_capacity(offsets.len());
-        for sent in offsets {
-            let mut element =
-                list.add_partition(&sent.partition.topic, number_of(&sent.partition)?);
-            element
-                .set_offset(Offset::Offset(sent.offset.0))
-                .map_err(|error| from_kafka(what, &error, Context::Transaction))?;
-            if !sent.metadata.is_empty() {
-                element.set_metadata(&sent.metadata);
-            }
-        }
-        let consumer = self.consumer()?;
-        if consumer.base().assignment_lost() {
-            return Err(PortError::new(
-                Reaction::Abort,
-                format!("{what}: the assignment was lost"),
-            ));
-        }
-        let Some(group) = consumer.group_metadata() else {
-            return Err(PortError::new(
-                Reaction::Abort,
-                format!("{what}: the consumer has no group"),
-            ));
-        };
+        let (list, group) = self.offsets_to_send(offsets)?;
         self.producer()?.send_offsets(&list, &group)
     }
 
@@ -480,7 +314,10 @@ impl StreamLog for KafkaStream {
     }
 
     fn abort(&mut self) -> Result<(), PortError> {
-        self.producer()?.abort()
+        match &mut self.producer {
+            Some(producer) => producer.abort(),
+            None => Ok(()),
+        }
     }
 
     fn close(&mut self) {
@@ -499,6 +336,44 @@ impl Drop for KafkaStream {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Collects records until there are none, enough, or something else comes up.
+fn gather<'c>(
+    consumer: &'c Consumer,
+    assignment: &mut Assignment,
+    deadline: Instant,
+    max_records: usize,
+    messages: &mut Vec<Slotted<'c>>,
+) -> Option<Interruption> {
+    while messages.len() < max_records {
+        let wait = match messages.len() {
+            0 => deadline.saturating_duration_since(Instant::now()),
+            _ => Duration::ZERO,
+        };
+        match consumer.poll(wait) {
+            Some(Event::Message(message)) => {
+                let place = (message.topic(), message.partition(), message.offset());
+                if let Some(slot) = assignment.accept(place.0, place.1, place.2) {
+                    messages.push((slot, message));
+                }
+            }
+            Some(Event::Rebalance {
+                assigned,
+                partitions,
+            }) => {
+                return Some(Interruption::Rebalance {
+                    assigned,
+                    partitions,
+                });
+            }
+            Some(Event::Error(event)) => return Some(Interruption::Error(event)),
+            Some(Event::Served) => {}
+            None if wait.is_zero() || Instant::now() >= deadline => return None,
+            None => {}
+        }
+    }
+    None
 }
 
 fn closed() -> PortError {

@@ -75,6 +75,8 @@ pub(crate) struct Transactional {
     id: String,
     topics: HashMap<String, CString>,
     ready: bool,
+    /// Whether a transaction was begun and neither committed nor aborted.
+    open: bool,
     /// A call that timed out and must be made again.
     unfinished: Option<Call>,
     /// Records handed over in this transaction.
@@ -94,6 +96,7 @@ impl Transactional {
             id: id.to_owned(),
             topics: HashMap::new(),
             ready: false,
+            open: false,
             unfinished: None,
             sent: 0,
             settled: false,
@@ -129,6 +132,7 @@ impl Transactional {
         }
         let result = native::begin(self.client());
         self.conclude(Call::Begin, result)?;
+        self.open = true;
         self.sent = 0;
         self.settled = false;
         Ok(())
@@ -157,17 +161,26 @@ impl Transactional {
         let Some(name) = self.topics.get(topic) else {
             return Ok(());
         };
-        match native::produce(self.client(), name, Some(number), record, 0) {
-            Ok(()) => {
-                self.sent += 1;
-                Ok(())
+        let deadline = Instant::now() + CALL;
+        loop {
+            match native::produce(self.client(), name, Some(number), record, 0) {
+                Ok(()) => {
+                    self.sent += 1;
+                    return Ok(());
+                }
+                // The client is full: its threads need time and the processor.
+                Err(error)
+                    if error.code == RDKafkaErrorCode::QueueFull && Instant::now() < deadline =>
+                {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                Err(error) => return Err(self.not_sent(topic, number, &error)),
             }
-            Err(error) => Err(self.not_sent(topic, number, error)),
         }
     }
 
     /// After a failure in the background the client refuses records with a mere "wrong state".
-    fn not_sent(&mut self, topic: &str, partition: i32, error: NativeError) -> PortError {
+    fn not_sent(&mut self, topic: &str, partition: i32, error: &NativeError) -> PortError {
         let what = format!("writing to {topic}-{partition} as {}", self.id);
         if let Some((code, text)) = self.client().fatal_error() {
             return PortError::new(Reaction::Fenced, describe(&what, code, &text));
@@ -177,7 +190,7 @@ impl Transactional {
             let message = format!("{what}: the transaction has failed before; it is repeated");
             return PortError::new(Reaction::Abort, message);
         }
-        port_error(&what, &error, Context::Produce)
+        port_error(&what, error, Context::Produce)
     }
 
     pub(crate) fn send_offsets(
@@ -196,16 +209,24 @@ impl Transactional {
     pub(crate) fn commit(&mut self) -> Result<(), PortError> {
         self.admit(Call::Commit)?;
         let result = native::commit(self.client(), CALL);
-        self.conclude(Call::Commit, result)
+        self.conclude(Call::Commit, result)?;
+        self.open = false;
+        Ok(())
     }
 
+    /// Does nothing where no transaction is open: whoever closes dirty need not know.
     pub(crate) fn abort(&mut self) -> Result<(), PortError> {
+        if !self.open {
+            return Ok(());
+        }
         self.admit(Call::Abort)?;
         if self.unfinished.is_none() {
             self.await_first_acknowledgement();
         }
         let result = native::abort(self.client(), CALL);
-        self.conclude(Call::Abort, result)
+        self.conclude(Call::Abort, result)?;
+        self.open = false;
+        Ok(())
     }
 
     /// Whatever was handed over and is not waiting any more was acknowledged, or failed.
@@ -287,6 +308,7 @@ mod tests {
         for (file, source) in [
             ("transaction.rs", include_str!("transaction.rs")),
             ("stream.rs", include_str!("stream.rs")),
+            ("stream/offsets.rs", include_str!("stream/offsets.rs")),
             ("tools.rs", include_str!("tools.rs")),
         ] {
             for method in ["commit_transaction", "abort_transaction", "flush"] {

@@ -12,10 +12,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use support::{Member, Sink, cluster, fill, fresh, make, record, retried, topic, until};
+use support::{Member, cluster, fill, fresh, make, record, retried, topic, until};
 use tallyflow_core::ids::{NextOffset, Partition, TopicPartition};
-use tallyflow_core::record::{Header, OutRecord, RecordTime};
-use tallyflow_core::time::TimestampMs;
 use tallyflow_kafka::{Kafka, KafkaConfig};
 use tallyflow_runtime::ports::{
     Admin as _, GroupEvent, PortError, Reaction, SentOffset, StreamLog,
@@ -80,25 +78,28 @@ fn live_partitions_move_when_a_deferred_answer_comes() {
     assert_eq!(stale.reaction, Reaction::Abort, "{stale}");
     retried(|| first.stream.abort());
 
-    // Both read on, each its own.
+    both_read_their_own(&kafka, &input, &mut first, &mut second);
+
+    // One leaves: the other takes all.
+    second.stream.close();
+    first.until(|member| member.owned.len() == 4);
+}
+
+fn both_read_their_own(kafka: &Kafka, input: &str, first: &mut Member, second: &mut Member) {
     for partition in 0..4 {
-        fill(&kafka, &input, partition, numbers(50));
+        fill(kafka, input, partition, numbers(50));
     }
     until(|| {
         first.step();
         second.step();
         first.sink.count() + second.sink.count() >= 200
     });
-    for member in [&first, &second] {
+    for member in [first, second] {
         for name in &member.owned {
             assert_eq!(member.sink.values(name), numbers(50), "{name}");
         }
         assert_eq!(member.sink.count(), 100);
     }
-
-    // One leaves: the other takes all.
-    second.stream.close();
-    first.until(|member| member.owned.len() == 4);
 }
 
 fn sent(partition: &TopicPartition, offset: i64) -> SentOffset {
@@ -107,40 +108,6 @@ fn sent(partition: &TopicPartition, offset: i64) -> SentOffset {
         offset: NextOffset(offset),
         metadata: String::new(),
     }
-}
-
-#[test]
-fn live_nothing_is_delivered_before_the_start() {
-    let kafka = cluster();
-    let input = topic(&kafka, "in", 1);
-    fill(&kafka, &input, 0, numbers(10));
-    let mut member = Member::join(&kafka, &fresh("group"), &[&input], &fresh("id"));
-    let mut event = None;
-    until(|| {
-        member.poll();
-        event = member.stream.take_event();
-        event.is_some()
-    });
-    let Some(GroupEvent::Assigned(partitions)) = event else {
-        panic!("{event:?}")
-    };
-    member.stream.acknowledge_assigned(&partitions).unwrap();
-    fill(&kafka, &input, 0, numbers(10));
-    let deadline = Instant::now() + Duration::from_millis(500);
-    while Instant::now() < deadline {
-        assert_eq!(member.poll(), 0);
-    }
-    assert_eq!(member.stream.position(&partitions[0]), None);
-    retried(|| {
-        member
-            .stream
-            .start(&[(partitions[0].clone(), NextOffset(15))])
-    });
-    until(|| {
-        member.poll();
-        member.sink.count() == 5
-    });
-    assert_eq!(member.sink.records[&partitions[0]][0].offset, 15);
 }
 
 #[test]
@@ -158,155 +125,6 @@ fn live_a_foreign_partition_cannot_be_started() {
             .unwrap_err();
         assert_eq!(error.reaction, Reaction::Abort, "{error}");
     }
-}
-
-#[test]
-fn live_positions_count_markers_and_forget_at_a_start() {
-    let kafka = cluster();
-    let input = topic(&kafka, "in", 1);
-    let partition = TopicPartition::new(input.as_str(), 0);
-    let mut writer = Member::join(&kafka, &fresh("group"), &[&input], &fresh("id"));
-    retried(|| writer.stream.open_producer());
-    writer.commit_values(&input, &["a", "b"]); // 0, 1, marker 2
-    writer.stream.begin().unwrap();
-    writer
-        .stream
-        .send(&input, Partition(0), &record("aborted"))
-        .unwrap(); // 3, marker 4
-    retried(|| writer.stream.abort());
-
-    let mut member = Member::owning(&kafka, &[&input], 1);
-    member.until(|member| member.stream.position(&partition) == Some(NextOffset(5)));
-    assert_eq!(member.sink.values(&partition), ["a", "b"]);
-
-    retried(|| member.stream.start(&[(partition.clone(), NextOffset(1))]));
-    let after = member.stream.position(&partition);
-    assert!(after.is_none(), "{after:?} is from before the start");
-    member.until(|member| member.sink.count() == 3);
-    assert_eq!(member.sink.values(&partition), ["a", "b", "b"]);
-
-    // The sink refuses: the client is ahead of what was taken, so nothing is said.
-    retried(|| member.stream.start(&[(partition.clone(), NextOffset(0))]));
-    member.sink.refuse = true;
-    let mut refused = None;
-    until(|| {
-        match member
-            .stream
-            .poll(Duration::from_millis(20), 10, &mut member.sink)
-        {
-            Err(error) if error.reaction != Reaction::Retry => {
-                refused = Some(error);
-                true
-            }
-            _ => false,
-        }
-    });
-    assert_eq!(refused.unwrap().message, "refused by the test");
-    assert_eq!(member.stream.position(&partition), None);
-    member.sink = Sink::default();
-    retried(|| member.stream.start(&[(partition.clone(), NextOffset(0))]));
-    member.until(|member| member.stream.position(&partition) == Some(NextOffset(5)));
-    assert_eq!(member.sink.values(&partition), ["a", "b"]);
-}
-
-#[test]
-fn live_a_paused_partition_is_silent_until_it_is_started() {
-    let kafka = cluster();
-    let input = topic(&kafka, "in", 1);
-    let partition = TopicPartition::new(input.as_str(), 0);
-    let mut member = Member::owning(&kafka, &[&input], 1);
-    fill(&kafka, &input, 0, numbers(5));
-    member.until(|member| member.sink.count() == 5);
-    member
-        .stream
-        .pause(std::slice::from_ref(&partition))
-        .unwrap();
-    assert_eq!(member.stream.position(&partition), Some(NextOffset(5)));
-    fill(&kafka, &input, 0, numbers(5));
-    let deadline = Instant::now() + Duration::from_millis(300);
-    while Instant::now() < deadline {
-        assert_eq!(member.poll(), 0);
-    }
-    retried(|| member.stream.start(&[(partition.clone(), NextOffset(5))]));
-    member.until(|member| member.sink.count() == 10);
-    assert_eq!(member.stream.position(&partition), Some(NextOffset(10)));
-}
-
-#[test]
-fn live_strange_records_are_read_as_they_are() {
-    let kafka = cluster();
-    let input = topic(&kafka, "in", 1);
-    let partition = TopicPartition::new(input.as_str(), 0);
-    let header = |name: &[u8], value: Option<&[u8]>| Header {
-        name: name.to_vec(),
-        value: value.map(<[u8]>::to_vec),
-    };
-    let strange = [
-        OutRecord {
-            key: None,
-            value: None,
-            headers: vec![
-                header(b"\xff\xfe", Some(b"not a text")),
-                header(b"null", None),
-                header(b"twice", Some(b"1")),
-                header(b"twice", Some(b"")),
-                header(b"", Some(b"no name")),
-            ],
-            timestamp: Some(TimestampMs(1_234)),
-        },
-        OutRecord {
-            key: Some(Vec::new()),
-            value: Some(Vec::new()),
-            ..OutRecord::default()
-        },
-        OutRecord {
-            key: Some(vec![0xff, 0]),
-            value: Some(vec![0, 0xff]),
-            ..OutRecord::default()
-        },
-    ];
-    let mut member = Member::owning(&kafka, &[&input], 1);
-    retried(|| member.stream.open_producer());
-    member.stream.begin().unwrap();
-    for record in &strange {
-        member.stream.send(&input, Partition(0), record).unwrap();
-    }
-    retried(|| member.stream.commit());
-    member.until(|member| member.sink.count() == strange.len());
-    let kept = &member.sink.records[&partition];
-    for (kept, record) in kept.iter().zip(&strange) {
-        let headers: Vec<_> = record
-            .headers
-            .iter()
-            .map(|header| (header.name.clone(), header.value.clone()))
-            .collect();
-        assert_eq!(
-            (&kept.key, &kept.value, &kept.headers),
-            (&record.key, &record.value, &headers)
-        );
-    }
-    assert_eq!(kept[0].time, RecordTime::Create(TimestampMs(1_234)));
-    assert!(matches!(kept[1].time, RecordTime::Create(_)));
-}
-
-#[test]
-fn live_append_times_are_told_from_create_times() {
-    let kafka = cluster();
-    let input = support::topic_with(
-        &kafka,
-        "in",
-        1,
-        &[("message.timestamp.type", "LogAppendTime")],
-    );
-    fill(&kafka, &input, 0, numbers(1));
-    let mut member = Member::owning(&kafka, &[&input], 1);
-    member.until(|member| member.sink.count() == 1);
-    let kept = &member.sink.records[&TopicPartition::new(input.as_str(), 0)][0];
-    assert!(
-        matches!(kept.time, RecordTime::LogAppend(_)),
-        "{:?}",
-        kept.time
-    );
 }
 
 /// Polls until an error comes that is not "not yet".
@@ -383,30 +201,6 @@ fn live_topic_ids_differ_after_a_re_creation() {
     let after = retried(|| admin.topics(&[&name]))[0].clone().unwrap();
     assert_eq!(after.partitions, 3);
     assert_ne!(before.id, after.id);
-}
-
-#[test]
-fn live_a_member_that_is_lost_cannot_speak() {
-    // No heartbeat comes in time: the group throws it out, and it finds out by itself.
-    let kafka = support::cluster_with(&[
-        ("session.timeout.ms", "1500"),
-        ("heartbeat.interval.ms", "1400"),
-        ("client.id", "lost"),
-    ]);
-    let input = topic(&kafka, "in", 1);
-    let mut member = Member::owning(&kafka, &[&input], 1);
-    retried(|| member.stream.open_producer());
-    let partition = member.owned[0].clone();
-    member.stream.begin().unwrap();
-    retried(|| member.stream.send_offsets(&[sent(&partition, 0)]));
-    retried(|| member.stream.commit());
-    member.stream.close();
-    assert!(member.stream.assignment_lost());
-    let error = member
-        .stream
-        .send_offsets(&[sent(&partition, 0)])
-        .unwrap_err();
-    assert_eq!(error.reaction, Reaction::Abort, "{error}");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! buffer manager serve the whole process.
 
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DBCompressionType, LogLevel, Options, WriteBufferManager,
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DBCompressionType, LogLevel, Options,
+    WriteBufferManager,
 };
 
 /// The family of cells.
@@ -30,7 +31,9 @@ pub(crate) struct Memory {
 impl Memory {
     /// Half of it caches blocks, half of it buffers writes.
     pub(crate) fn new(memory_bytes: u64) -> Self {
-        let half = usize::try_from(memory_bytes / 2).unwrap_or(usize::MAX).max(MEBIBYTE as usize);
+        let half = usize::try_from(memory_bytes / 2)
+            .unwrap_or(usize::MAX)
+            .max(MEBIBYTE as usize);
         // A budget of 4 · (hot families) · (buffer / 2) keeps flushes few: with a sixteenth each, eight tasks with
         // one hot family fit. Never so small that every commit is a flush, nor so large that one takes long.
         let write_buffer_bytes = (half / 16).clamp(MEBIBYTE as usize, 64 * MEBIBYTE as usize);
@@ -48,7 +51,7 @@ impl Memory {
         options.create_if_missing(true);
         options.create_missing_column_families(true);
         // Without a write-ahead log, only this makes what survives a crash the same point in all families.
-        options.set_atomic_flush(false);
+        options.set_atomic_flush(true);
         options.set_write_buffer_manager(&self.write_buffers);
         options.set_max_open_files(256);
         options.set_max_background_jobs(2);
@@ -62,8 +65,14 @@ impl Memory {
     /// The families of a database: ours, and whatever else is there.
     pub(crate) fn families(&self, existing: &[String]) -> Vec<ColumnFamilyDescriptor> {
         let ours = [CELLS, SEEN, META];
-        let others = existing.iter().map(String::as_str).filter(|name| !ours.contains(name));
-        ours.into_iter().chain(others).map(|name| ColumnFamilyDescriptor::new(name, self.family(name))).collect()
+        let others = existing
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !ours.contains(name));
+        ours.into_iter()
+            .chain(others)
+            .map(|name| ColumnFamilyDescriptor::new(name, self.family(name)))
+            .collect()
     }
 
     /// The options of a family.

@@ -1,9 +1,4 @@
-//! Cells against a map: merges, aborts, flushes, expiries, evictions and crashes at any place.
-
-use std::collections::{BTreeMap, HashMap};
-
-use proptest::prelude::*;
-use tallyflow_core::counter::{HASH_SLICES, hash_slice};
+//! The rules of cells, case by case; `cells_model_tests.rs` tries everything else.
 
 use super::*;
 use crate::cold::ColdStores;
@@ -32,7 +27,11 @@ fn key(n: usize) -> Vec<u8> {
 }
 
 fn id(store: &mut CellStore, n: usize, table: Table, start: i64) -> CellId {
-    CellId { table, start: at(start), counter: store.intern(&key(n)) }
+    CellId {
+        table,
+        start: at(start),
+        counter: store.intern(&key(n)),
+    }
 }
 
 fn add(store: &mut CellStore, n: usize, table: Table, start: i64, sum: i128) -> Cell {
@@ -48,11 +47,24 @@ fn get(store: &mut CellStore, n: usize, table: Table, start: i64) -> (i128, u64)
     (cell.sum.0, cell.events)
 }
 
-fn scan(store: &mut CellStore, table: Table, start: i64, after: Option<&CellOrder>, limit: usize) -> Vec<Vec<u8>> {
+fn scan(
+    store: &mut CellStore,
+    table: Table,
+    start: i64,
+    after: Option<&CellOrder>,
+    limit: usize,
+) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
-    store.scan(table, at(start), after, limit, &mut out).unwrap();
-    assert!(out.iter().all(|id| store.cell(*id).events > 0), "a scanned cell is loaded and exists");
-    out.iter().map(|id| store.key(id.counter).to_vec()).collect()
+    store
+        .scan(table, at(start), after, limit, &mut out)
+        .unwrap();
+    assert!(
+        out.iter().all(|id| store.cell(*id).events > 0),
+        "a scanned cell is loaded and exists"
+    );
+    out.iter()
+        .map(|id| store.key(id.counter).to_vec())
+        .collect()
 }
 
 #[test]
@@ -60,7 +72,13 @@ fn aborted_changes_are_gone_and_committed_ones_stay() {
     let (_, mut store) = fresh();
     assert_eq!(add(&mut store, 1, M1, 0, 5), Cell::default());
     store.commit();
-    assert_eq!(add(&mut store, 1, M1, 0, 7), Cell { sum: Sum(5), events: 1 });
+    assert_eq!(
+        add(&mut store, 1, M1, 0, 7),
+        Cell {
+            sum: Sum(5),
+            events: 1
+        }
+    );
     add(&mut store, 1, M1, 0, 1);
     add(&mut store, 2, M1, 0, 1);
     store.abort();
@@ -74,7 +92,15 @@ fn nothing_uncommitted_can_be_flushed_dropped_or_shown() {
     // EO-1
     let (_, mut store) = fresh();
     add(&mut store, 1, M1, 0, 5);
-    let row = CellRow { key: b"k", table: M1, start: at(0), cell: Cell { sum: Sum(1), events: 1 } };
+    let row = CellRow {
+        key: b"k",
+        table: M1,
+        start: at(0),
+        cell: Cell {
+            sum: Sum(1),
+            events: 1,
+        },
+    };
     for refused in [
         store.flush(b"p"),
         store.expire(M1, at(100)),
@@ -83,11 +109,17 @@ fn nothing_uncommitted_can_be_flushed_dropped_or_shown() {
         store.put_restored(&[row]),
         store.add_restored(&[row]),
     ] {
-        assert!(matches!(refused, Err(ColdError::Invariant(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(ColdError::Invariant(_))),
+            "{refused:?}"
+        );
     }
     assert_eq!(store.cold.progress().unwrap(), None);
     store.commit();
-    assert!(matches!(store.snapshot(0, &mut |_| ()), Err(ColdError::Invariant(_))), "not flushed");
+    assert!(
+        matches!(store.snapshot(0, &mut |_| ()), Err(ColdError::Invariant(_))),
+        "not flushed"
+    );
     store.flush(b"p").unwrap();
     store.snapshot(0, &mut |_| ()).unwrap();
 }
@@ -108,7 +140,10 @@ fn a_cell_that_was_not_loaded_cannot_be_changed() {
 #[test]
 fn totals_do_not_expire_and_unknown_tables_are_refused() {
     let (_, mut store) = fresh();
-    assert!(matches!(store.expire(Table::TOTALS, at(9)), Err(ColdError::Invariant(_))));
+    assert!(matches!(
+        store.expire(Table::TOTALS, at(9)),
+        Err(ColdError::Invariant(_))
+    ));
     let stranger = id(&mut store, 1, Table(2), 0);
     assert!(store.load(&[stranger]).is_err());
 }
@@ -119,10 +154,19 @@ fn a_failed_flush_is_taken_along_by_the_next() {
     add(&mut store, 1, M1, 0, 5);
     store.commit();
     stores.fail_writes(ColdError::Full("no room".to_owned()), 1);
-    assert_eq!(store.flush(b"1"), Err(ColdError::Full("no room".to_owned())));
-    assert_eq!((store.dirty_len(), store.cold.progress().unwrap()), (1, None));
+    assert_eq!(
+        store.flush(b"1"),
+        Err(ColdError::Full("no room".to_owned()))
+    );
+    assert_eq!(
+        (store.dirty_len(), store.cold.progress().unwrap()),
+        (1, None)
+    );
     store.flush(b"2").unwrap();
-    assert_eq!((store.dirty_len(), store.cold.progress().unwrap()), (0, Some(b"2".to_vec())));
+    assert_eq!(
+        (store.dirty_len(), store.cold.progress().unwrap()),
+        (0, Some(b"2".to_vec()))
+    );
 }
 
 #[test]
@@ -162,7 +206,11 @@ fn an_eviction_keeps_what_is_not_on_disk() {
     store.commit();
     let before = store.memory_bytes();
     assert!(store.evict().unwrap());
-    assert!(store.memory_bytes() < before / 4, "{} of {before}", store.memory_bytes());
+    assert!(
+        store.memory_bytes() < before / 4,
+        "{} of {before}",
+        store.memory_bytes()
+    );
     assert_eq!(get(&mut store, 5, M1, 0), (1005, 2));
     assert_eq!(get(&mut store, 6, M1, 0), (6, 1));
     assert_eq!(get(&mut store, 777, M1, 60), (1, 1));
@@ -171,202 +219,5 @@ fn an_eviction_keeps_what_is_not_on_disk() {
     assert!(!store.evict().unwrap());
 }
 
-/// The model: committed cells and uncommitted changes, as one map each.
-type Cellmap = BTreeMap<(u8, i64, u8, Vec<u8>), (i128, u64)>;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Add(Vec<(usize, u8, i64, i64)>),
-    Restore { put: bool, rows: Vec<(usize, u8, i64, i64)> },
-    Commit,
-    Abort,
-    Flush { durable: bool },
-    Crash { kept: usize },
-    Scan { table: u8, start: i64, after: Option<usize>, limit: usize },
-    NextStart { table: u8, after: i64 },
-    Expire { table: u8, before: i64 },
-    Evict,
-    Snapshot { slice: u8 },
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let rows = || proptest::collection::vec((0usize..40, 0u8..3, -2i64..6, -9i64..9), 1..12);
-    prop_oneof![
-        6 => rows().prop_map(Step::Add),
-        1 => (any::<bool>(), rows()).prop_map(|(put, rows)| Step::Restore { put, rows }),
-        4 => Just(Step::Commit),
-        2 => Just(Step::Abort),
-        3 => any::<bool>().prop_map(|durable| Step::Flush { durable }),
-        1 => (0usize..3).prop_map(|kept| Step::Crash { kept }),
-        4 => (0u8..3, -2i64..6, proptest::option::of(0usize..40), 0usize..50)
-            .prop_map(|(table, start, after, limit)| Step::Scan { table, start, after, limit }),
-        3 => (0u8..3, -4i64..6).prop_map(|(table, after)| Step::NextStart { table, after }),
-        2 => (0u8..2, -2i64..6).prop_map(|(table, before)| Step::Expire { table, before }),
-        1 => Just(Step::Evict),
-        1 => (0u8..HASH_SLICES).prop_map(|slice| Step::Snapshot { slice }),
-    ]
-}
-
-/// The tables of the steps: the third one is the totals, whose start is always 0.
-fn place(table: u8, start: i64) -> (Table, i64) {
-    if table == 2 { (Table::TOTALS, 0) } else { (Table(table), start) }
-}
-
-fn cell_key(n: usize, table: Table, start: i64) -> (u8, i64, u8, Vec<u8>) {
-    (table.0, start, hash_slice(&key(n)), key(n))
-}
-
-/// The store under test beside its model.
-struct Pair {
-    stores: MemoryStores,
-    store: CellStore,
-    now: Cellmap,
-    committed: Cellmap,
-    /// What each progress stands for.
-    flushed: HashMap<Option<Vec<u8>>, Cellmap>,
-}
-
-impl Pair {
-    fn new() -> Self {
-        let (stores, mut store) = fresh();
-        store.budget_bytes = 0;
-        let flushed = HashMap::from([(None, Cellmap::new())]);
-        Self { stores, store, now: Cellmap::new(), committed: Cellmap::new(), flushed }
-    }
-
-    fn run(&mut self, step: Step) -> Result<(), TestCaseError> {
-        match step {
-            Step::Add(rows) => self.add(&rows)?,
-            Step::Restore { put, rows } => self.restore(put, &rows),
-            Step::Commit => {
-                self.store.commit();
-                self.committed = self.now.clone();
-            }
-            Step::Abort => {
-                self.store.abort();
-                self.now = self.committed.clone();
-            }
-            Step::Scan { table, start, after, limit } => self.scan(table, start, after, limit)?,
-            Step::NextStart { table, after } => {
-                let (table, after) = (place(table, 0).0, after);
-                let starts = self.now.keys().filter(|(t, s, ..)| *t == table.0 && *s > after);
-                let right = starts.map(|(_, s, ..)| at(*s)).min();
-                prop_assert_eq!(self.store.next_start(table, at(after)).unwrap(), right);
-            }
-            Step::Crash { kept } => self.crash(kept),
-            _ if self.store.has_uncommitted() => {}
-            Step::Flush { durable } => self.flush(durable),
-            Step::Expire { table, before } => {
-                self.store.expire(Table(table), at(before)).unwrap();
-                self.now.retain(|(t, s, ..), _| *t != table || *s >= before);
-                self.committed = self.now.clone();
-            }
-            Step::Evict => drop(self.store.evict().unwrap()),
-            Step::Snapshot { slice } => self.snapshot(slice)?,
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, rows: &[(usize, u8, i64, i64)]) -> Result<(), TestCaseError> {
-        let place = |(n, table, start, sum): &(usize, u8, i64, i64)| (*n, place(*table, *start), *sum);
-        let ids: Vec<CellId> =
-            rows.iter().map(place).map(|(n, (table, start), _)| id(&mut self.store, n, table, start)).collect();
-        self.store.load(&ids).unwrap();
-        for (id, (n, (table, start), sum)) in ids.iter().zip(rows.iter().map(place)) {
-            let before = self.store.add(*id, Sum(sum.into()), 1);
-            let cell = self.now.entry(cell_key(n, table, start)).or_default();
-            prop_assert_eq!((before.sum.0, before.events), *cell);
-            *cell = (cell.0 + i128::from(sum), cell.1 + 1);
-        }
-        Ok(())
-    }
-
-    fn restore(&mut self, put: bool, rows: &[(usize, u8, i64, i64)]) {
-        if self.store.has_uncommitted() {
-            return;
-        }
-        for (n, table, start, sum) in rows {
-            let (table, start) = place(*table, *start);
-            let (key, cell) = (key(*n), Cell { sum: Sum((*sum).into()), events: 2 });
-            let row = CellRow { key: &key, table, start: at(start), cell };
-            let model = self.now.entry(cell_key(*n, table, start)).or_default();
-            if put {
-                self.store.put_restored(&[row]).unwrap();
-                *model = (i128::from(*sum), 2);
-            } else {
-                self.store.add_restored(&[row, row]).unwrap();
-                *model = (model.0 + 2 * i128::from(*sum), model.1 + 4);
-            }
-        }
-        self.committed = self.now.clone();
-    }
-
-    fn flush(&mut self, durable: bool) {
-        let progress = self.flushed.len().to_string().into_bytes();
-        self.store.flush(&progress).unwrap();
-        self.flushed.insert(Some(progress), self.now.clone());
-        if durable {
-            self.store.cold.flush().unwrap();
-        }
-    }
-
-    fn crash(&mut self, kept: usize) {
-        self.stores.crash(kept);
-        self.store = open(&mut self.stores, &TABLES);
-        self.store.budget_bytes = 0;
-        // Whatever batch the crash left: progress and cells agree.
-        self.now = self.flushed[&self.store.cold.progress().unwrap()].clone();
-        self.committed = self.now.clone();
-    }
-
-    fn scan(&mut self, table: u8, start: i64, after: Option<usize>, limit: usize) -> Result<(), TestCaseError> {
-        let (table, start) = place(table, start);
-        let after = after.map(|n| CellOrder { slice: hash_slice(&key(n)), key: key(n) });
-        let of_window = self.now.iter().filter(|((t, s, ..), _)| (*t, *s) == (table.0, start));
-        let beyond = of_window.filter(|((_, _, slice, key), _)| {
-            after.as_ref().is_none_or(|after| (*slice, key) > (after.slice, &after.key))
-        });
-        let right: Vec<_> = beyond.take(limit).map(|((.., key), cell)| (key.clone(), *cell)).collect();
-        let mut out = Vec::new();
-        self.store.scan(table, at(start), after.as_ref(), limit, &mut out).unwrap();
-        let store = &self.store;
-        let got: Vec<_> = out
-            .iter()
-            .map(|id| (store.key(id.counter).to_vec(), (store.cell(*id).sum.0, store.cell(*id).events)))
-            .collect();
-        prop_assert_eq!(got, right);
-        Ok(())
-    }
-
-    fn snapshot(&mut self, slice: u8) -> Result<(), TestCaseError> {
-        self.flush(false);
-        let mut got = Cellmap::new();
-        self.store
-            .snapshot(slice, &mut |row| {
-                let key = (row.table.0, row.start.0, slice, row.key.to_vec());
-                got.insert(key, (row.cell.sum.0, row.cell.events));
-            })
-            .unwrap();
-        let right = self.now.iter().filter(|((_, _, s, _), _)| *s == slice);
-        prop_assert_eq!(got, right.map(|(key, cell)| (key.clone(), *cell)).collect::<Cellmap>());
-        Ok(())
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
-    #[test]
-    fn agrees_with_a_map(steps in proptest::collection::vec(step(), 1..60)) {
-        let mut pair = Pair::new();
-        for step in steps {
-            pair.run(step)?;
-        }
-        pair.store.abort();
-        for ((table, start, _, key), cell) in std::mem::take(&mut pair.committed) {
-            let counter = pair.store.intern(&key);
-            let id = CellId { table: Table(table), start: at(start), counter };
-            pair.store.load(&[id]).unwrap();
-            prop_assert_eq!((pair.store.cell(id).sum.0, pair.store.cell(id).events), cell);
-        }
-    }
-}
+#[path = "cells_model_tests.rs"]
+mod model;

@@ -33,7 +33,8 @@ pub enum ColdError {
     /// The directory may not be written: wait for a person, retry.
     #[error("{0}")]
     NotWritable(String),
-    /// The disk is full: wait for room, retry.
+    /// The disk is full: wait for room. After a failed `apply` or `flush` the handle may refuse every later write, as
+    /// RocksDB does: drop it, open the store again when there is room, replay the gap. Reads go on meanwhile.
     #[error("{0}")]
     Full(String),
     /// The files are not intact: discard and rebuild from the log.
@@ -181,14 +182,14 @@ pub trait ColdStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Nothing was applied then.
+    /// Nothing was applied then. See [`ColdError::Full`] for whether the handle is still of use.
     fn apply(&self, batch: &CellBatch) -> Result<(), ColdError>;
 
     /// Makes everything applied so far durable.
     ///
     /// # Errors
     ///
-    /// It may or may not be durable then; nothing is lost from view.
+    /// It may or may not be durable then; nothing is lost from view. See [`ColdError::Full`].
     fn flush(&self) -> Result<(), ColdError>;
 
     /// Writes a bucket: all of it, durable, or nothing. `ids` are in strictly ascending order of id. A bucket of

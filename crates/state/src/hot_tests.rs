@@ -49,7 +49,7 @@ fn an_id_costs_at_most_24_bytes() {
         table.insert(entry(n, 0));
         table.commit();
         if n > 70_000 {
-            let bytes_per_id = (table.slots.len() * 16) as f64 / table.len() as f64;
+            let bytes_per_id = (table.memory_bytes()) as f64 / table.len() as f64;
             assert!(bytes_per_id <= 24.01, "{bytes_per_id} bytes per id at {n}");
         }
     }
@@ -67,6 +67,20 @@ fn ids_that_share_a_home_wrap_around_the_end() {
     table.abort();
     assert!((0..500).all(|n| table.get(same(n)) == Some(5)));
     assert!((500..800).all(|n| table.get(same(n)).is_none()));
+}
+
+#[test]
+fn a_table_made_of_a_log_keeps_first_sightings() {
+    let log: Vec<SeenEntry> = (0..5000u64)
+        .map(|n| entry(n * 7919 % 1000, n as u32))
+        .collect();
+    let mut one_by_one = HotTable::default();
+    log.iter()
+        .for_each(|entry| one_by_one.insert_committed(*entry));
+    let table = HotTable::from_log(log);
+    assert_eq!(table.len(), 1000);
+    assert_eq!(content(&table), content(&one_by_one));
+    assert!(HotTable::from_log(Vec::new()).is_empty());
 }
 
 #[test]

@@ -19,17 +19,22 @@
 
 #![cfg_attr(
     test,
-    allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
 )]
 
 pub mod cells;
 pub mod cold;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
-mod interner;
-pub mod keys;
 pub mod filter;
 pub mod hot;
+mod interner;
+pub mod keys;
 pub mod memory;
 pub mod seen;
 mod tables;

@@ -34,6 +34,8 @@ pub struct SeenStore {
     closed: Vec<ClosedBucket>,
     /// The bucket that every sighting goes to.
     open: HotTable,
+    /// What was replayed and is not in the open table yet, in the log's order.
+    replayed: Vec<SeenEntry>,
     /// Forgotten for good, but still on disk.
     to_delete: Vec<u64>,
     last_error: Option<ColdError>,
@@ -63,6 +65,7 @@ impl SeenStore {
             cold,
             closed: Vec::new(),
             open: HotTable::default(),
+            replayed: Vec::new(),
             to_delete: Vec::new(),
             last_error: None,
             batch: Vec::new(),
@@ -84,11 +87,20 @@ impl SeenStore {
         *self = Self::new(Arc::clone(&self.cold));
         let mut missing: Vec<Bucket> = buckets.to_vec();
         for found in self.cold.buckets()? {
-            let wanted = missing.iter().position(|b| *b == found.bucket && b.end.is_some());
+            let wanted = missing
+                .iter()
+                .position(|b| *b == found.bucket && b.end.is_some());
             match (wanted, BucketFilter::from_bytes(&found.filter)) {
                 (Some(at), Some(filter)) => {
                     missing.remove(at);
-                    self.insert_closed(found.bucket, Place::Cold { filter, ids: found.ids }, false);
+                    self.insert_closed(
+                        found.bucket,
+                        Place::Cold {
+                            filter,
+                            ids: found.ids,
+                        },
+                        false,
+                    );
                 }
                 _ => self.cold.drop_bucket(found.bucket.id)?,
             }
@@ -98,18 +110,25 @@ impl SeenStore {
 
     /// Remembers an id of a committed offset in the open table, while restoring; nothing undoes it.
     pub fn replay(&mut self, identity: Identity, check: PayloadCheck) {
-        self.open.insert_committed(SeenEntry::new(identity, check));
+        self.replayed.push(SeenEntry::new(identity, check));
     }
 
     /// Closes the open table as this bucket, provisionally, and begins a new one. Several per transaction are fine.
     pub fn roll(&mut self, bucket_closed: Bucket) {
-        let table = std::mem::take(&mut self.open);
+        self.take_in_replayed();
+        // The next bucket is likely to hold about as many.
+        let next = HotTable::with_room_for(self.open.len());
+        let table = std::mem::replace(&mut self.open, next);
         self.insert_closed(bucket_closed, Place::Hot(table), true);
     }
 
     /// Forgets a closed bucket, provisionally: from now on it does not answer. An unknown number is fine.
     pub fn forget(&mut self, bucket_id: u64) {
-        for closed in self.closed.iter_mut().filter(|closed| closed.bucket.id == bucket_id) {
+        for closed in self
+            .closed
+            .iter_mut()
+            .filter(|closed| closed.bucket.id == bucket_id)
+        {
             closed.forgotten = true;
         }
     }
@@ -139,11 +158,14 @@ impl SeenStore {
             self.to_delete.pop();
         }
         let cold = &self.cold;
-        self.closed.iter_mut().try_for_each(|closed| closed.seal(cold.as_ref()))
+        self.closed
+            .iter_mut()
+            .try_for_each(|closed| closed.seal(cold.as_ref()))
     }
 
     /// Goes back to the last commit: inserts, rolls and forgets are undone.
     pub fn abort(&mut self) {
+        self.take_in_replayed();
         self.open.abort();
         // The oldest table that was closed since the last commit is the one that was open then.
         if let Some(at) = self.closed.iter().position(|closed| closed.provisional)
@@ -153,16 +175,18 @@ impl SeenStore {
             self.open = table;
         }
         self.closed.retain(|closed| !closed.provisional);
-        self.closed.iter_mut().for_each(|closed| closed.forgotten = false);
+        self.closed
+            .iter_mut()
+            .for_each(|closed| closed.forgotten = false);
     }
 
-    /// Ids in memory.
+    /// Ids in memory; while ids are replayed, copies count too.
     pub fn hot_len(&self) -> u64 {
         let closed = self.closed.iter().map(|closed| match &closed.place {
             Place::Hot(table) => table.len() as u64,
             Place::Cold { .. } => 0,
         });
-        self.open.len() as u64 + closed.sum::<u64>()
+        (self.open.len() + self.replayed.len()) as u64 + closed.sum::<u64>()
     }
 
     /// Ids on disk.
@@ -180,7 +204,8 @@ impl SeenStore {
             Place::Hot(table) => table.memory_bytes(),
             Place::Cold { filter, .. } => filter.memory_bytes(),
         });
-        (self.open.memory_bytes() + closed.sum::<usize>()) as u64
+        let replayed = self.replayed.capacity() * size_of::<SeenEntry>();
+        (self.open.memory_bytes() + replayed + closed.sum::<usize>()) as u64
     }
 
     /// The error behind the last [`StateUnavailable`]: the trait of the processors carries only its words.
@@ -188,9 +213,34 @@ impl SeenStore {
         self.last_error.take()
     }
 
+    /// Moves what was replayed into the open table. Before anything else happens to that table.
+    fn take_in_replayed(&mut self) {
+        if self.replayed.is_empty() {
+            return;
+        }
+        let replayed = std::mem::take(&mut self.replayed);
+        if self.open.is_empty() {
+            self.open = HotTable::from_log(replayed);
+        } else {
+            replayed
+                .iter()
+                .for_each(|entry| self.open.insert_committed(*entry));
+        }
+    }
+
     fn insert_closed(&mut self, bucket: Bucket, place: Place, provisional: bool) {
-        let at = self.closed.partition_point(|closed| closed.bucket.id < bucket.id);
-        self.closed.insert(at, ClosedBucket { bucket, place, provisional, forgotten: false });
+        let at = self
+            .closed
+            .partition_point(|closed| closed.bucket.id < bucket.id);
+        self.closed.insert(
+            at,
+            ClosedBucket {
+                bucket,
+                place,
+                provisional,
+                forgotten: false,
+            },
+        );
     }
 
     /// Asks the closed buckets about the batch, oldest first: one cold lookup per bucket, of filter hits only.
@@ -201,12 +251,22 @@ impl SeenStore {
             match &closed.place {
                 Place::Hot(table) if table.is_empty() => {}
                 Place::Hot(table) => {
-                    let unanswered = self.answers.iter_mut().zip(&self.batch).filter(|(a, _)| a.is_none());
+                    let unanswered = self
+                        .answers
+                        .iter_mut()
+                        .zip(&self.batch)
+                        .filter(|(a, _)| a.is_none());
                     unanswered.for_each(|(answer, entry)| *answer = table.get(*entry));
                 }
                 Place::Cold { filter, .. } => {
                     let id = closed.bucket.id;
-                    ask_cold(self.cold.as_ref(), id, filter, &self.batch, &mut self.answers)?;
+                    ask_cold(
+                        self.cold.as_ref(),
+                        id,
+                        filter,
+                        &self.batch,
+                        &mut self.answers,
+                    )?;
                 }
             }
         }
@@ -220,14 +280,23 @@ impl SeenIds for SeenStore {
         ids: &[(Identity, PayloadCheck)],
         out: &mut Vec<Sighting>,
     ) -> Result<(), StateUnavailable> {
+        self.take_in_replayed();
         self.batch.clear();
-        self.batch.extend(ids.iter().map(|(identity, check)| SeenEntry::new(*identity, *check)));
+        self.batch.extend(
+            ids.iter()
+                .map(|(identity, check)| SeenEntry::new(*identity, *check)),
+        );
         // Nothing is inserted before every closed bucket has answered: an error leaves no trace.
         if let Err(error) = self.ask_closed() {
             self.last_error = Some(error.clone());
             return Err(error.into());
         }
-        let Self { batch, answers, open, .. } = self;
+        let Self {
+            batch,
+            answers,
+            open,
+            ..
+        } = self;
         for (entries, answers) in batch.chunks(WARM_IDS).zip(answers.chunks(WARM_IDS)) {
             open.warm(entries);
             for (entry, closed) in entries.iter().zip(answers) {
@@ -255,7 +324,9 @@ fn ask_cold(
     answers: &mut [Option<u32>],
 ) -> Result<(), ColdError> {
     let unanswered = batch.iter().zip(answers.iter()).enumerate();
-    let unanswered = unanswered.filter(|(_, (_, answer))| answer.is_none()).map(|(at, (entry, _))| (at, *entry));
+    let unanswered = unanswered
+        .filter(|(_, (_, answer))| answer.is_none())
+        .map(|(at, (entry, _))| (at, *entry));
     let mut hits: Vec<(SeenId, usize)> = Vec::new();
     filter.probe(unanswered, |at, entry| hits.push((entry.id(), at)));
     if hits.is_empty() {
@@ -280,12 +351,17 @@ fn ask_cold(
 impl ClosedBucket {
     /// Moves a hot table to the cold store. On an error it stays hot.
     fn seal(&mut self, cold: &dyn ColdStore) -> Result<(), ColdError> {
-        let Place::Hot(table) = &mut self.place else { return Ok(()) };
+        let Place::Hot(table) = &mut self.place else {
+            return Ok(());
+        };
         let sorted = std::mem::take(table).into_sorted();
         let filter = BucketFilter::build(&sorted);
         match cold.seal(&self.bucket, &sorted, &filter.to_bytes()) {
             Ok(()) => {
-                self.place = Place::Cold { filter, ids: sorted.len() as u64 };
+                self.place = Place::Cold {
+                    filter,
+                    ids: sorted.len() as u64,
+                };
                 Ok(())
             }
             Err(error) => {

@@ -25,4 +25,6 @@ mod intake;
 pub use intake::Intake;
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

@@ -39,3 +39,5 @@ mod testing;
 mod tests;
 #[cfg(test)]
 mod tests_any_order;
+#[cfg(test)]
+mod tests_restore;

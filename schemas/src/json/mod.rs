@@ -26,3 +26,5 @@ mod oracle;
 mod tests;
 #[cfg(test)]
 mod tests_any_bytes;
+#[cfg(test)]
+mod tests_packed;

@@ -93,11 +93,12 @@ impl Process<'_> {
             return Ok(ExitCode::SUCCESS);
         };
         let stop = Arc::new(AtomicBool::new(false));
+        let deployment = Arc::new(self.context.deployment.clone());
         let (ended, mut ends) = mpsc::unbounded_channel();
         let mut threads: Vec<JoinHandle<()>> = Vec::new();
         for (stage, number, observer) in observers {
             let spec = WorkerSpec {
-                deployment: self.context.deployment.clone(),
+                deployment: Arc::clone(&deployment),
                 kafka: self.context.kafka.clone(),
                 stage,
                 number,

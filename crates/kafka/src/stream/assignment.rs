@@ -17,8 +17,10 @@ pub(super) struct Owned {
     pub(super) partition: TopicPartition,
     /// The incarnation at the time of the assignment, if the cluster said.
     pub(super) topic_id: Option<TopicId>,
-    /// The client does not fetch it.
+    /// The worker asked not to fetch it.
     pub(super) paused: bool,
+    /// Not fetched because the worker takes no records at all for now.
+    pub(super) held: bool,
     /// A record was refused by the sink: the client's position is beyond it and not to be believed.
     blind: bool,
     /// The smallest offset that may be handed on; `None` before the first start.
@@ -41,6 +43,7 @@ impl Assignment {
             partition,
             topic_id,
             paused: true,
+            held: false,
             blind: false,
             next: None,
         });
@@ -86,6 +89,20 @@ impl Assignment {
         u32::try_from(self.last).ok()
     }
 
+    /// Every partition, to change.
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Owned> {
+        self.owned.iter_mut()
+    }
+
+    /// The partitions of which something is true.
+    pub(super) fn those(&self, is: impl Fn(&Owned) -> bool) -> Vec<TopicPartition> {
+        self.owned
+            .iter()
+            .filter(|owned| is(owned))
+            .map(|owned| owned.partition.clone())
+            .collect()
+    }
+
     /// The sink did not take what these slots had.
     pub(super) fn refused(&mut self, slots: &[u32]) {
         for slot in slots {
@@ -101,6 +118,11 @@ impl Owned {
     pub(super) fn started(&mut self, at: NextOffset) {
         self.next = Some(at.0);
         self.blind = false;
+    }
+
+    /// Whether the client fetches it.
+    pub(super) fn is_flowing(&self) -> bool {
+        self.next.is_some() && !self.paused && !self.held
     }
 
     /// Whether the client's position says what was handed on.

@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 
 use tallyflow_core::ids::{NextOffset, TopicPartition};
 use tallyflow_core::record::RecordView;
-use tallyflow_runtime::ports::{BatchSink, GroupEvent, PortError, Reaction, StreamLog};
+use tallyflow_runtime::ports::{BatchSink, GroupEvent, PortError, Reaction, SentOffset, StreamLog};
 
 use super::KafkaStream;
 use crate::lists::list_of;
+use crate::native::consumer::Consumer;
+use crate::talk::Talker;
 use crate::{Kafka, KafkaConfig, NewTopic};
 use rdkafka::Offset;
+use rdkafka::consumer::Consumer as _;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -135,4 +138,56 @@ fn live_a_seek_that_the_client_refuses_is_seen() {
         .unwrap();
     let error = stream.start(&[(partition, NextOffset::START)]).unwrap_err();
     assert_eq!(error.reaction, Reaction::Abort, "{error}");
+}
+
+#[test]
+fn live_a_member_that_lost_its_partitions_is_told_and_cannot_speak() {
+    let kafka = cluster();
+    let input = topic(&kafka, "lost");
+    // Thrown out of the group when it is not polled for 6 s.
+    let mut options = kafka.settings.stage_consumer(&input, None);
+    options
+        .set("max.poll.interval.ms", "6000")
+        .set("session.timeout.ms", "6000");
+    let talker = Talker::new(&kafka.settings.talk, "lost");
+    let consumer = Consumer::new(&options, talker).unwrap();
+    consumer.base().subscribe(&[&input]).unwrap();
+    let id = format!("{input}.0");
+    let mut stream = KafkaStream::with(&kafka.settings, &input, consumer, &id);
+    let mut owned = 0;
+    until(|| {
+        step(&mut stream, &mut owned);
+        owned == 2
+    });
+    until(|| stream.open_producer().is_ok());
+    stream.begin().unwrap();
+    until(|| {
+        std::thread::sleep(Duration::from_millis(50));
+        stream.assignment_lost()
+    });
+    let offsets = [SentOffset {
+        partition: TopicPartition::new(input.as_str(), 0),
+        offset: NextOffset::START,
+        metadata: String::new(),
+    }];
+    let error = stream.send_offsets(&offsets).unwrap_err();
+    assert_eq!(error.reaction, Reaction::Abort, "{error}");
+    until(|| stream.abort().is_ok());
+    let mut lost = None;
+    until(|| {
+        let _ = stream.poll(Duration::from_millis(20), 100, &mut Ignore);
+        lost = stream.take_event();
+        lost.is_some()
+    });
+    let Some(GroupEvent::Lost(partitions)) = lost else {
+        panic!("{lost:?}")
+    };
+    assert_eq!(partitions.len(), 2);
+    stream.acknowledge_revoked(&partitions).unwrap();
+    owned = 0;
+    until(|| {
+        step(&mut stream, &mut owned);
+        owned == 2
+    });
+    assert!(!stream.assignment_lost());
 }

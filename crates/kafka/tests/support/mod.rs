@@ -42,16 +42,9 @@ pub fn fresh(what: &str) -> String {
 }
 
 pub fn cluster() -> Kafka {
-    cluster_with(&[])
-}
-
-pub fn cluster_with(client: &[(&str, &str)]) -> Kafka {
     Kafka::new(KafkaConfig {
         brokers: brokers(),
-        client: client
-            .iter()
-            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
-            .collect(),
+        client: Vec::new(),
         app: "live".into(),
         transaction_timeout_ms: 10_000,
     })
@@ -313,4 +306,39 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
         assert!(Instant::now() < deadline, "the cluster did not answer");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// A member with an open producer, for its transactions.
+pub fn transactional(kafka: &Kafka, topic: &str) -> Member {
+    let mut member = Member::join(kafka, &fresh("group"), &[topic], &fresh("id"));
+    retried(|| member.stream.open_producer());
+    member
+}
+
+/// Markers are written a moment after the transaction was committed.
+pub fn await_end(kafka: &Kafka, topic: &str, end: i64) {
+    let mut admin = kafka.admin().unwrap();
+    until(|| {
+        let ends = retried(|| admin.topic_ends(topic)).unwrap();
+        ends[0].high_watermark_offset == NextOffset(end)
+    });
+}
+
+/// Writes a record to a partition 0 and aborts it; returns when the marker is there.
+pub fn abort_one(kafka: &Kafka, member: &mut Member, topic: &str) {
+    let mut admin = kafka.admin().unwrap();
+    let mut end = || {
+        retried(|| admin.topic_ends(topic)).unwrap()[0]
+            .high_watermark_offset
+            .0
+    };
+    let before = end();
+    member.stream.begin().unwrap();
+    member
+        .stream
+        .send(topic, Partition(0), &record("aborted"))
+        .unwrap();
+    until(|| end() > before);
+    retried(|| member.stream.abort());
+    until(|| end() > before + 1);
 }
