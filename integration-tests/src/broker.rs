@@ -40,7 +40,8 @@ fn client_config(brokers: &str) -> ClientConfig {
     config
         .set("bootstrap.servers", brokers)
         .set("reconnect.backoff.ms", "20")
-        .set("reconnect.backoff.max.ms", "500");
+        .set("reconnect.backoff.max.ms", "500")
+        .set("message.max.bytes", "16000000");
     config
 }
 

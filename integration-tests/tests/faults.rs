@@ -62,12 +62,12 @@ fn exclusive_a_restarted_broker_loses_and_doubles_nothing() {
 #[test]
 fn bad_records_stop_nothing_and_keep_their_bytes() {
     // T42, C6, A4, A8, K10, K11.
-    let pipeline = Pipeline::new("bad", 1);
+    let pipeline = Pipeline::large_records("bad");
     let worker = pipeline.start(0);
     let noise: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let deep = "[".repeat(100_000);
+    let deep = format!("{{\"x\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let mut many = String::from("{");
-    many.extend((0..100_000).map(|n| format!("\"k{n}\":1,")));
+    many.extend((0..50_000).map(|n| format!("\"k{n}\":1,")));
     many.push_str("\"z\":1}");
     let bad: Vec<Outgoing> = vec![
         Outgoing::default().key("null value"),
@@ -75,6 +75,7 @@ fn bad_records_stop_nothing_and_keep_their_bytes() {
         Outgoing::value("{").header(Header::new("a", "1")).header(Header::new("a", "2")),
         Outgoing::value(deep),
         Outgoing::value(many),
+        Outgoing::value("x".repeat(10_000_000)),
         Outgoing::value(r#"{"event_id":"x","counter":"A","delta":1.0,"event_time":1}"#),
     ];
     let mut records = vec![Outgoing::value(event("g1", "A", 1))];
@@ -86,7 +87,8 @@ fn bad_records_stop_nothing_and_keep_their_bytes() {
     assert_eq!(pipeline.total("A"), 2);
     let letters = kafka().read(&pipeline.topic("dlq"));
     let categories: Vec<_> = letters.iter().map(|l| l.header("tallyflow-error-category").unwrap()).collect();
-    assert_eq!(categories[..3], ["undecodable", "undecodable", "undecodable"], "{categories:?}");
+    let right = ["undecodable", "undecodable", "undecodable", "too_large", "too_large", "too_large", "invalid_field"];
+    assert_eq!(categories, right);
     assert_eq!(letters.len(), bad.len());
     for (letter, original) in letters.iter().zip(&bad) {
         assert_eq!((&letter.value, &letter.key), (&original.value, &original.key));

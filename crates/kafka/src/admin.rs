@@ -25,8 +25,8 @@ use tallyflow_runtime::ports::{Admin, LogEnds, PortError, Reaction, TopicInfo};
 
 use crate::config::Settings;
 use crate::errors::{Class, Context, class, describe, from_kafka, port_error, reaction};
+use crate::lists::c_name;
 use crate::native::admin::{describe_topics, log_ends};
-use crate::native::consumer::c_name;
 use crate::talk::Talker;
 
 /// A question is given up after this.

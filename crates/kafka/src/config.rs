@@ -2,7 +2,7 @@
 //!
 //! A client's options come in three layers: defaults of ours that a user may change, the user's `[kafka.client]`
 //! properties, and what the engine owns because its promises rest on it. The last ones are refused where a user
-//! writes them ([`owned`]).
+//! writes them ([`owned()`]).
 //!
 //! Keeps: EO-2 (isolation, idempotence, no automatic commits). Secrets are never printed: of the user's properties
 //! only names are.
@@ -314,6 +314,13 @@ mod tests {
     }
 
     #[test]
+    fn what_the_check_of_a_topology_refuses_is_refused_here() {
+        for property in tallyflow_topology::OWNED_PROPERTIES {
+            assert!(owned(property), "{property}");
+        }
+    }
+
+    #[test]
     fn every_property_that_is_set_by_force_is_owned() {
         for (name, _) in [READING_OWNED, GROUP_OWNED, WRITING_OWNED]
             .into_iter()
@@ -383,14 +390,11 @@ mod tests {
 
     #[test]
     fn useless_configurations_are_refused() {
-        let mut none = config(&[]);
-        none.brokers = " ".into();
-        assert_eq!(Settings::new(none).unwrap_err(), ConfigError::NoBrokers);
-        let mut short = config(&[]);
-        short.transaction_timeout_ms = 999;
-        assert_eq!(
-            Settings::new(short).unwrap_err(),
-            ConfigError::TransactionTimeout(999)
-        );
+        let mut useless = config(&[]);
+        useless.transaction_timeout_ms = 999;
+        let error = Settings::new(useless.clone()).unwrap_err();
+        assert_eq!(error, ConfigError::TransactionTimeout(999));
+        useless.brokers = " ".into();
+        assert_eq!(Settings::new(useless).unwrap_err(), ConfigError::NoBrokers);
     }
 }

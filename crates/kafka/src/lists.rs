@@ -14,7 +14,7 @@ use tallyflow_runtime::ports::{PortError, Reaction};
 
 use crate::errors::{Context, from_kafka, port_error};
 use crate::native::admin::describe_topics;
-use crate::native::consumer::{Consumer, c_name};
+use crate::native::consumer::Consumer;
 use crate::native::{ListEntry, NativeError, entries};
 
 /// Drops clients on a thread of their own: dropping a consumer has no upper bound in time.
@@ -33,6 +33,12 @@ pub(crate) fn retire(what: &'static str, clients: impl Send + 'static, wait: Dur
     } else if !wait.is_zero() && is_done.recv_timeout(wait).is_err() {
         tracing::warn!(target: "tallyflow::kafka", "{what} did not close in {} s", wait.as_secs());
     }
+}
+
+/// A topic's name as librdkafka wants it.
+pub(crate) fn c_name(name: &str) -> Result<CString, PortError> {
+    CString::new(name)
+        .map_err(|_| PortError::new(Reaction::Halt, "a topic's name contains a null character"))
 }
 
 /// A partition's number as librdkafka wants it.

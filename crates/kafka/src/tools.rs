@@ -22,7 +22,7 @@ use tallyflow_runtime::ports::{PortError, Reaction};
 
 use crate::config::Settings;
 use crate::errors::{Context, from_kafka, port_error};
-use crate::native::consumer::c_name;
+use crate::lists::c_name;
 use crate::native::producer as native;
 use crate::talk::Talker;
 

@@ -26,7 +26,8 @@ use tallyflow_runtime::ports::{PortError, Reaction};
 
 use crate::config::Settings;
 use crate::errors::{Context, describe, from_kafka, port_error};
-use crate::native::consumer::{GroupMetadata, c_name};
+use crate::lists::c_name;
+use crate::native::consumer::GroupMetadata;
 use crate::native::{NativeError, producer as native};
 use crate::talk::Talker;
 

@@ -122,6 +122,7 @@ pub trait Stage {
 /// What the worker has to do after a housekeeping.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Housekeeping {
-    /// Tasks whose input was re-created: close dirty and restore them under the new id.
-    pub recreated: Vec<TopicPartition>,
+    /// Tasks to be closed dirty and restored, with the reason: their input was created again, or their local state
+    /// could not be written.
+    pub restart: Vec<(TopicPartition, String)>,
 }

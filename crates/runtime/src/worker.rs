@@ -202,12 +202,15 @@ impl Worker {
         match self.stage.housekeeping(&mut ports, now) {
             Ok(report) => {
                 self.status.disconnected = None;
-                if !report.recreated.is_empty() {
-                    tracing::warn!(partitions = %list(&report.recreated), "the topic was created again: it is a new source");
+                if !report.restart.is_empty() {
+                    for (partition, reason) in &report.restart {
+                        tracing::warn!(%partition, "{reason}");
+                    }
+                    let partitions: Vec<_> = report.restart.into_iter().map(|(p, _)| p).collect();
                     self.close_dirty(now)?;
-                    self.ports.log.pause(&report.recreated)?;
-                    self.stage.closed(&report.recreated);
-                    self.stage.assigned(&report.recreated, now);
+                    self.ports.log.pause(&partitions)?;
+                    self.stage.closed(&partitions);
+                    self.stage.assigned(&partitions, now);
                 }
                 Ok(())
             }

@@ -8,7 +8,7 @@
 //!
 //! Keeps: EO-3 (a position is the client's own, never a guess).
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
@@ -238,11 +238,13 @@ impl OwnedEvent {
 
     /// The error it carries.
     pub(super) fn error(&self) -> Result<(), NativeError> {
-        // SAFETY: every event answers these; the string lives as long as it.
+        // SAFETY: every event answers these two; the string lives as long as it. Whether it is fatal may be asked of
+        // an error event alone: for others librdkafka reads another member of its union.
         unsafe {
             NativeError::check(sys::rd_kafka_event_error(self.ptr())).map_err(|error| NativeError {
                 text: text(sys::rd_kafka_event_error_string(self.ptr())),
-                fatal: sys::rd_kafka_event_error_is_fatal(self.ptr()) != 0,
+                fatal: sys::rd_kafka_event_type(self.ptr()) == sys::RD_KAFKA_EVENT_ERROR
+                    && sys::rd_kafka_event_error_is_fatal(self.ptr()) != 0,
                 ..error
             })
         }
@@ -390,10 +392,4 @@ impl<'c> Message<'c> {
             })
         }
     }
-}
-
-/// A topic's name as librdkafka wants it.
-pub(crate) fn c_name(name: &str) -> Result<CString, PortError> {
-    CString::new(name)
-        .map_err(|_| PortError::new(Reaction::Halt, "a topic's name contains a null character"))
 }

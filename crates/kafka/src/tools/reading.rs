@@ -16,9 +16,9 @@ use crate::Kafka;
 use crate::batch::view;
 use crate::config::Settings;
 use crate::errors::{Context, describe, from_kafka, port_error, reaction};
-use crate::lists::{list_of, name_of};
+use crate::lists::{c_name, list_of, name_of};
 use crate::native::admin::{describe_topics, log_ends};
-use crate::native::consumer::{Consumer, ErrorEvent, Event, c_name};
+use crate::native::consumer::{Consumer, ErrorEvent, Event};
 use crate::talk::Talker;
 
 /// A question to the cluster is given up after this.

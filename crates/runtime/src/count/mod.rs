@@ -100,7 +100,6 @@ pub struct CountStage {
     uncommitted_since_ms: Option<u64>,
     asked_at_ms: u64,
     verdicts: Tallies,
-    blocked: Option<String>,
 }
 
 impl CountStage {
@@ -113,7 +112,6 @@ impl CountStage {
             uncommitted_since_ms: None,
             asked_at_ms: 0,
             verdicts: Tallies::default(),
-            blocked: None,
         }
     }
 
@@ -139,13 +137,12 @@ impl CountStage {
         Ok(false)
     }
 
-    /// Local writes that could not be done before: the disk was full, say.
-    fn unblock(&mut self, now: Now) -> Result<(), PortError> {
-        self.blocked = None;
+    /// Writes what is due to local state. A task whose store cannot be written is restored once it can: the store's
+    /// handle is not trusted after a failed write.
+    fn maintain(&mut self, now: Now) -> Result<(), PortError> {
         for task in self.tasks.iter_mut().filter(|task| task.phase == Phase::Running) {
             if let Err(error) = task.maintain(now) {
-                self.blocked = Some(maintenance::environment(error)?);
-                return Ok(());
+                task.failed = Some(maintenance::environment(error)?);
             }
         }
         Ok(())
@@ -228,9 +225,11 @@ impl Stage for CountStage {
         }
     }
 
-    fn housekeeping(&mut self, ports: &mut StagePorts<'_>, now: Now) -> Result<Housekeeping, PortError> {
-        if self.blocked.is_some() {
-            self.unblock(now)?;
+    fn housekeeping(&mut self, ports: &mut StagePorts<'_>, _now: Now) -> Result<Housekeeping, PortError> {
+        let failed = self.tasks.iter().filter_map(|t| Some((t.partition.clone(), t.failed.clone()?)));
+        let restart: Vec<_> = failed.collect();
+        if !restart.is_empty() {
+            return Ok(Housekeeping { restart });
         }
         let names = &self.shared.parts.names;
         let topics = [names.entries.as_ref(), names.deltas.as_ref()];
@@ -302,7 +301,7 @@ impl Stage for CountStage {
             self.verdicts.add(&task.committed());
         }
         // Memory is committed everywhere before the first file is touched: a full disk loses nothing.
-        self.unblock(now)
+        self.maintain(now)
     }
 
     fn aborted(&mut self) -> Vec<(TopicPartition, NextOffset)> {
@@ -320,7 +319,7 @@ impl Stage for CountStage {
     }
 
     fn blocked(&self) -> Option<String> {
-        self.blocked.clone()
+        self.tasks.iter().find_map(|task| task.failed.clone())
     }
 
     fn status(&self, _now: Now) -> Vec<TaskStatus> {

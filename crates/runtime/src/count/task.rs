@@ -62,6 +62,8 @@ pub(super) struct CountTask {
     pub(super) first: bool,
     pub(super) books: Books,
     pub(super) maintenance: Maintenance,
+    /// Why local state could not be written: no input is taken, and the task is restored.
+    pub(super) failed: Option<String>,
     end: Option<NextOffset>,
     verdicts: Vec<Verdict>,
     counters: Vec<CounterId>,
@@ -86,6 +88,7 @@ impl CountTask {
             first: true,
             books: Books::default(),
             maintenance: Maintenance::default(),
+            failed: None,
             end: None,
             verdicts: Vec::new(),
             counters: Vec::new(),

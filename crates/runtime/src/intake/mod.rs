@@ -289,15 +289,19 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
         for task in self.running() {
             let info = found.get(task.input).and_then(Option::as_ref);
             match info {
-                Some(info) if info.id != task.source.topic_id => {
-                    report.recreated.push(task.partition.clone());
+                Some(info) if info.id == task.source.topic_id => task.source_partitions = info.partitions,
+                Some(_) => {
+                    let reason = "the topic was created again: it is a new source";
+                    report.restart.push((task.partition.clone(), reason.to_owned()));
                 }
-                Some(info) => task.source_partitions = info.partitions,
-                None => report.recreated.push(task.partition.clone()),
+                None => {
+                    let reason = "the topic is gone: waiting for it";
+                    report.restart.push((task.partition.clone(), reason.to_owned()));
+                }
             }
         }
         let places: Vec<TopicPartition> = self.running().map(|task| task.partition.clone()).collect();
-        if places.is_empty() || !report.recreated.is_empty() {
+        if places.is_empty() || !report.restart.is_empty() {
             return Ok(report);
         }
         let ends = ports.admin.ends(&places)?;

@@ -233,7 +233,7 @@ impl<'a> Page<'a> {
                 .iter()
                 .map(|known| known.row.cells(self.dimensions))
                 .collect();
-            self.lines = Some(Lines::below(&columns, cells.iter()));
+            self.lines = Some(Lines::below(&columns, cells.iter(), is_terminal()));
             self.output
                 .text(&whole(&columns, cells.into_iter(), is_terminal()))?;
         }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
-use tallyflow_kafka::{Delivered, PlainProducer};
+use tallyflow_kafka::PlainProducer;
 use tallyflow_runtime::ports::{Admin, PortError, Reaction};
 
 use super::number;
@@ -22,7 +22,7 @@ use crate::exit::{self, Usage};
 use crate::output::talk;
 
 /// Reports are taken after so many records.
-const CHUNK: u64 = 100_000;
+const CHUNK: usize = 100_000;
 /// The longest line: what a client of ours can send at all, 16 MiB.
 const LINE_LIMIT_BYTES: usize = 16 * 1024 * 1024;
 /// So many warnings of a kind are said one by one.
@@ -55,7 +55,8 @@ pub fn run(context: &Context, args: &SendArgs) -> Result<ExitCode> {
         context,
         topic: &topic,
         producer,
-        waiting: 0,
+        waiting: Vec::new(),
+        reported: 0,
         tally: Tally::default(),
     };
     let sent = sending.all(&mut lines);
@@ -144,8 +145,10 @@ struct Sending<'a> {
     context: &'a Context,
     topic: &'a str,
     producer: PlainProducer,
-    /// Records handed over since reports were taken.
-    waiting: u64,
+    /// The lines of the records that were handed over since reports were taken.
+    waiting: Vec<u64>,
+    /// How many records were handed over before those.
+    reported: u64,
     tally: Tally,
 }
 
@@ -174,14 +177,14 @@ impl Sending<'_> {
             Some(line),
             &[],
         ) {
-            Ok(()) => self.waiting += 1,
+            Ok(()) => self.waiting.push(at),
             // The client's queue stayed full: nothing is going out any more.
             Err(error) if error.reaction == Reaction::Retry => {
                 return Err(self.context.lost(error));
             }
             Err(error) => self.tally.fail(&format!("line {at}: {}", error.message)),
         }
-        if self.waiting >= CHUNK {
+        if self.waiting.len() >= CHUNK {
             self.collect()
         } else {
             Ok(())
@@ -190,27 +193,32 @@ impl Sending<'_> {
 
     /// Waits for what was handed over and counts it.
     fn collect(&mut self) -> Result<()> {
-        if self.waiting == 0 {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
             return Ok(());
         }
         let told = |error: PortError| {
+            let records = number(waiting.len() as u64, "record");
             let error = self.context.lost(error);
-            error.context(format!(
-                "{} or fewer are not acknowledged",
-                number(self.waiting, "record")
-            ))
+            error.context(format!("not all of the last {records} are acknowledged"))
         };
-        let Delivered {
-            acknowledged,
-            failures,
-        } = self.producer.finish(self.context.timeout).map_err(told)?;
-        self.waiting = 0;
-        self.tally.acknowledged += acknowledged;
-        for failure in failures {
-            self.tally.fail(&failure.why);
+        let delivered = self.producer.finish(self.context.timeout).map_err(told)?;
+        self.tally.acknowledged += delivered.acknowledged;
+        for failure in delivered.failures {
+            let line = line_of(&waiting, self.reported, failure.number);
+            self.tally.fail(&format!("line {line}: {}", failure.why));
         }
+        self.reported += waiting.len() as u64;
         Ok(())
     }
+}
+
+/// The line of a record, by its number over the producer's life.
+fn line_of(waiting: &[u64], reported: u64, number: u64) -> u64 {
+    let at = number
+        .checked_sub(reported)
+        .and_then(|at| usize::try_from(at).ok());
+    at.and_then(|at| waiting.get(at)).copied().unwrap_or(0)
 }
 
 /// What was found where a line should be.
@@ -302,6 +310,13 @@ mod tests {
         let mut buffer = Vec::new();
         assert_eq!(next_line(&mut text, &mut buffer, 4).unwrap(), Line::TooLong);
         assert_eq!(next_line(&mut text, &mut buffer, 4).unwrap(), Line::End);
+    }
+
+    #[test]
+    fn a_failure_is_told_by_its_line() {
+        assert_eq!(line_of(&[3, 5, 6], 100, 101), 5);
+        assert_eq!(line_of(&[3, 5, 6], 100, 99), 0);
+        assert_eq!(line_of(&[3, 5, 6], 100, 103), 0);
     }
 
     #[test]

@@ -71,11 +71,16 @@ pub fn whole(
 #[derive(Debug)]
 pub struct Lines {
     columns: Vec<(usize, bool)>,
+    gap: &'static str,
 }
 
 impl Lines {
     /// Lines as wide as these columns with these rows.
-    pub fn below<'a>(columns: &[Column], rows: impl Iterator<Item = &'a Vec<String>>) -> Self {
+    pub fn below<'a>(
+        columns: &[Column],
+        rows: impl Iterator<Item = &'a Vec<String>>,
+        terminal: bool,
+    ) -> Self {
         let width = |text: &String| text.chars().count();
         let mut columns: Vec<_> = columns
             .iter()
@@ -86,21 +91,25 @@ impl Lines {
                 column.0 = column.0.max(width(cell));
             }
         }
-        Self { columns }
+        // A rule takes the place of one more blank.
+        let gap = if terminal { "   " } else { "  " };
+        Self { columns, gap }
     }
 
     /// One more line, without its end.
     pub fn line(&self, cells: &[String]) -> String {
         let columns = self.columns.iter().copied().chain(iter::repeat((0, false)));
-        let padded = cells.iter().zip(columns).map(|(cell, (width, is_number))| {
-            if is_number {
-                format!("{cell:>width$}  ")
+        let mut line = String::new();
+        for (cell, (width, is_number)) in cells.iter().zip(columns) {
+            line += &if is_number {
+                format!("{cell:>width$}")
             } else {
-                format!("{cell:<width$}  ")
-            }
-        });
-        let line: String = padded.collect();
-        line.trim_end().to_owned()
+                format!("{cell:<width$}")
+            };
+            line += self.gap;
+        }
+        line.truncate(line.trim_end().len());
+        line
     }
 }
 
@@ -161,10 +170,6 @@ mod tests {
             text,
             "counter    sum  state\nclicks       5  final\né        -1234  update\n"
         );
-        let lines = Lines::below(&columns(), rows().iter());
-        let drawn: Vec<&str> = text.lines().skip(1).collect();
-        let single: Vec<String> = rows().iter().map(|row| lines.line(row)).collect();
-        assert_eq!(single, drawn);
         assert_eq!(
             whole(&columns(), iter::empty(), false),
             "counter  sum  state\n"
@@ -181,6 +186,17 @@ mod tests {
         );
         assert_eq!(text.lines().count(), 6, "{text}");
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn single_lines_go_on_as_the_table_began() {
+        for (terminal, skipped) in [(false, 1), (true, 3)] {
+            let text = whole(&columns(), rows().into_iter(), terminal);
+            let drawn: Vec<&str> = text.lines().skip(skipped).take(2).collect();
+            let lines = Lines::below(&columns(), rows().iter(), terminal);
+            let single: Vec<String> = rows().iter().map(|row| lines.line(row)).collect();
+            assert_eq!(single, drawn);
+        }
     }
 
     #[test]

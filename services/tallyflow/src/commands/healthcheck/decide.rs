@@ -183,8 +183,10 @@ mod tests {
             position,
         };
         let with = |tasks| {
-            let mut answer = Answer::default();
-            answer.tasks = tasks;
+            let answer = Answer {
+                tasks,
+                ..Answer::default()
+            };
             [seen(0, Probe::Answer(answer))]
         };
         let ends = [End {
