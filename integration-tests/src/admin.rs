@@ -141,7 +141,8 @@ impl Kafka {
         let partitions = self.partitions(topic).expect("the topic exists");
         let mut list = TopicPartitionList::new();
         for partition in 0..partitions {
-            list.add_partition_offset(topic, partition, Offset::Offset(0)).expect("an offset");
+            list.add_partition_offset(topic, partition, Offset::Offset(0))
+                .expect("an offset");
         }
         let mut config = self.client_config();
         let consumer: BaseConsumer = config.set("group.id", group).create().expect("a consumer");

@@ -304,7 +304,11 @@ fn each_packed_event_has_its_own_verdict() {
         packed(&format!(r#"[{good},{}]"#, with("", r#""x":1,"x":2"#))),
         [None, INVALID]
     );
-    assert_eq!(packed("[]"), [INVALID], "a record without an event is not silent");
+    assert_eq!(
+        packed("[]"),
+        [INVALID],
+        "a record without an event is not silent"
+    );
     assert_eq!(packed("{}"), [INVALID]);
     assert_eq!(
         faults(&format!(r#"{{"events":[{good},{good}],"a":1,"a":1}}"#)),

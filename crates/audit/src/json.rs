@@ -316,7 +316,10 @@ mod tests {
             let list: Vec<_> = (0..40).map(|index| format!(r#""k{index}":1"#)).collect();
             format!("{{{},\"{last}\":1}}", list.join(","))
         };
-        assert_eq!(check_tree(parse(&many("k40")).unwrap(), &mut 100, ""), Ok(()));
+        assert_eq!(
+            check_tree(parse(&many("k40")).unwrap(), &mut 100, ""),
+            Ok(())
+        );
         assert_eq!(
             check_tree(parse(&many("k7")).unwrap(), &mut 100, ""),
             Err(TreeFault::Key("k7".to_owned()))

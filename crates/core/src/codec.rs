@@ -18,7 +18,13 @@ pub trait EventSink {
     fn event(&mut self, record: usize, index: Option<u32>, event: &Event<'_>, dimensions: &[&str]);
 
     /// An event, or a whole record (`index` is `None`), that is not valid. `event_id` is given where it is known.
-    fn invalid(&mut self, record: usize, index: Option<u32>, event_id: Option<&str>, failure: Failure);
+    fn invalid(
+        &mut self,
+        record: usize,
+        index: Option<u32>,
+        event_id: Option<&str>,
+        failure: Failure,
+    );
 
     /// The record at this position is complete.
     fn record_done(&mut self, record: usize);
@@ -43,5 +49,9 @@ pub trait RowEncoder: Send {
 /// Reads ledger rows back: intake resumes from its own.
 pub trait LedgerDecoder: Send {
     /// The row, or `None` if the record is not one of version-1 shape (a barrier, a note, foreign bytes).
-    fn ledger<'a>(&self, key: Option<&'a [u8]>, value: Option<&'a [u8]>) -> Option<crate::outputs::OwnedLedgerRow>;
+    fn ledger<'a>(
+        &self,
+        key: Option<&'a [u8]>,
+        value: Option<&'a [u8]>,
+    ) -> Option<crate::outputs::OwnedLedgerRow>;
 }

@@ -52,7 +52,10 @@ pub enum Reaction {
 impl PortError {
     /// An error with this reaction.
     pub fn new(reaction: Reaction, message: impl Into<String>) -> Self {
-        Self { reaction, message: message.into() }
+        Self {
+            reaction,
+            message: message.into(),
+        }
     }
 }
 
@@ -94,7 +97,11 @@ pub trait BatchSink {
     /// # Errors
     ///
     /// The poll ends with the sink's error; the records are not delivered again until a seek.
-    fn batch(&mut self, partition: &TopicPartition, records: &[RecordView<'_>]) -> Result<(), PortError>;
+    fn batch(
+        &mut self,
+        partition: &TopicPartition,
+        records: &[RecordView<'_>],
+    ) -> Result<(), PortError>;
 }
 
 /// One stage's group consumer and transactional producer.
@@ -155,7 +162,10 @@ pub trait StreamLog {
     /// # Errors
     ///
     /// [`Reaction::Retry`] where the broker did not answer in time.
-    fn committed(&mut self, partitions: &[TopicPartition]) -> Result<Vec<Option<Committed>>, PortError>;
+    fn committed(
+        &mut self,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<Option<Committed>>, PortError>;
 
     /// Makes a new producer under the transactional id: fences the previous one and ends its transaction.
     ///
@@ -176,7 +186,12 @@ pub trait StreamLog {
     /// # Errors
     ///
     /// [`Reaction::Retry`] where the client's queue is full: poll nothing, call again.
-    fn send(&mut self, topic: &str, partition: Partition, record: &OutRecord) -> Result<(), PortError>;
+    fn send(
+        &mut self,
+        topic: &str,
+        partition: Partition,
+        record: &OutRecord,
+    ) -> Result<(), PortError>;
 
     /// Adds input offsets to the transaction, with fresh group metadata. Refuses an empty list, a generation below
     /// 0, an empty member id and a lost assignment.

@@ -20,9 +20,7 @@ use tallyflow_core::ids::{NextOffset, TopicPartition};
 use tallyflow_core::record::RecordView;
 
 use crate::commit::{commit, insist};
-use crate::ports::{
-    Admin, BatchSink, GroupEvent, LogReader, Now, PortError, Reaction, StreamLog,
-};
+use crate::ports::{Admin, BatchSink, GroupEvent, LogReader, Now, PortError, Reaction, StreamLog};
 use crate::stage::{Stage, StagePorts};
 use crate::status::{Observer, WorkerStatus};
 
@@ -110,7 +108,10 @@ impl Worker {
     pub fn close(&mut self, now: Now) {
         if self.status.halted.is_none() && self.producer_open {
             if let Err(error) = self.commit(now, true) {
-                tracing::warn!(stage = self.stage.name().name(), "the last commit did not succeed: {error}");
+                tracing::warn!(
+                    stage = self.stage.name().name(),
+                    "the last commit did not succeed: {error}"
+                );
                 let _ = self.close_dirty(now);
             }
         }
@@ -150,13 +151,24 @@ impl Worker {
         if blocked.is_some() || self.stage.full() {
             // Not polling would lose the group's membership: take no records, serve rebalances.
             self.status.disconnected = blocked;
-            self.ports.log.poll(Duration::from_millis(1), 0, &mut NoRecords)?;
+            self.ports
+                .log
+                .poll(Duration::from_millis(1), 0, &mut NoRecords)?;
             return Ok(());
         }
-        let wait_ms = self.stage.next_due_ms(now).saturating_sub(now.steady_ms).min(POLL_WAIT_MS);
+        let wait_ms = self
+            .stage
+            .next_due_ms(now)
+            .saturating_sub(now.steady_ms)
+            .min(POLL_WAIT_MS);
         let wait_ms = if self.stage.restoring() { 0 } else { wait_ms };
-        let mut sink = StageSink { stage: &mut *self.stage, now };
-        self.ports.log.poll(Duration::from_millis(wait_ms), POLL_RECORDS, &mut sink)?;
+        let mut sink = StageSink {
+            stage: &mut *self.stage,
+            now,
+        };
+        self.ports
+            .log
+            .poll(Duration::from_millis(wait_ms), POLL_RECORDS, &mut sink)?;
         self.stage.positions(&*self.ports.log);
         Ok(())
     }
@@ -251,12 +263,15 @@ impl Worker {
             return Ok(());
         }
         self.status.committed += 1;
-        self.status.last_commit_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.status.last_commit_ms =
+            u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         for outgoing in done.outbox.records() {
             match self.status.output_records.get_mut(&*outgoing.topic) {
                 Some(count) => *count += 1,
                 None => {
-                    self.status.output_records.insert(outgoing.topic.to_string(), 1);
+                    self.status
+                        .output_records
+                        .insert(outgoing.topic.to_string(), 1);
                 }
             }
         }
@@ -280,16 +295,24 @@ impl Worker {
                 Ok(())
             }
             Reaction::Abort => {
-                tracing::warn!(stage, "{error}; dropping the open transaction and going on from the last commit");
+                tracing::warn!(
+                    stage,
+                    "{error}; dropping the open transaction and going on from the last commit"
+                );
                 self.status.aborted += 1;
                 self.close_dirty(now)
             }
             Reaction::Fenced => {
-                let again = self.fenced_at_ms.is_some_and(|at| now.steady_ms < at + FENCED_AGAIN_MS);
+                let again = self
+                    .fenced_at_ms
+                    .is_some_and(|at| now.steady_ms < at + FENCED_AGAIN_MS);
                 if again {
-                    return Err(PortError::new(Reaction::Halt, format!(
-                        "{error}; it is the second time within a minute: another process runs with this state directory's identity",
-                    )));
+                    return Err(PortError::new(
+                        Reaction::Halt,
+                        format!(
+                            "{error}; it is the second time within a minute: another process runs with this state directory's identity",
+                        ),
+                    ));
                 }
                 tracing::warn!(stage, "{error}; making a new producer");
                 self.fenced_at_ms = Some(now.steady_ms);
@@ -352,7 +375,11 @@ struct StageSink<'a> {
 }
 
 impl BatchSink for StageSink<'_> {
-    fn batch(&mut self, partition: &TopicPartition, records: &[RecordView<'_>]) -> Result<(), PortError> {
+    fn batch(
+        &mut self,
+        partition: &TopicPartition,
+        records: &[RecordView<'_>],
+    ) -> Result<(), PortError> {
         self.stage.batch(partition, records, self.now)
     }
 }
@@ -361,10 +388,17 @@ struct NoRecords;
 
 impl BatchSink for NoRecords {
     fn batch(&mut self, _: &TopicPartition, _: &[RecordView<'_>]) -> Result<(), PortError> {
-        Err(PortError::new(Reaction::Halt, "records came though none were asked for"))
+        Err(PortError::new(
+            Reaction::Halt,
+            "records came though none were asked for",
+        ))
     }
 }
 
 fn list(partitions: &[TopicPartition]) -> String {
-    partitions.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    partitions
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -51,7 +51,11 @@ impl Maintenance {
 
     /// The deltas offset from which every frame after `needed` can be read; drops older marks.
     fn deltas_mark(&mut self, needed: NextOffset) -> NextOffset {
-        while self.marks.get(1).is_some_and(|(through, _)| *through <= needed) {
+        while self
+            .marks
+            .get(1)
+            .is_some_and(|(through, _)| *through <= needed)
+        {
             self.marks.pop_front();
         }
         match self.marks.front() {
@@ -84,7 +88,8 @@ impl Maintenance {
     /// Goes on from restored progress.
     pub(super) fn restored(&mut self, progress: Option<&Progress>) {
         if let Some(progress) = progress {
-            self.marks.push_back((progress.marked, progress.deltas_mark));
+            self.marks
+                .push_back((progress.marked, progress.deltas_mark));
         }
     }
 }
@@ -96,7 +101,9 @@ impl CountTask {
     ///
     /// The store's; what was not done stays due.
     pub(super) fn maintain(&mut self, now: Now) -> Result<(), ColdError> {
-        let Some(stores) = &mut self.stores else { return Ok(()) };
+        let Some(stores) = &mut self.stores else {
+            return Ok(());
+        };
         stores.seen.commit()?;
         let state = &mut self.maintenance;
         let checkpoint = now.steady_ms >= state.checkpoint_at_ms + CHECKPOINT_INTERVAL_MS;
@@ -113,7 +120,12 @@ impl CountTask {
         let marked = through.min(self.settled.emitted_through);
         let deltas_mark = state.deltas_mark(marked);
         let topic_id = self.settled.entries_topic_id;
-        let progress = Progress { topic_id, through, marked, deltas_mark };
+        let progress = Progress {
+            topic_id,
+            through,
+            marked,
+            deltas_mark,
+        };
         stores.cells.flush(&progress.encode())?;
         state.written_at_ms = now.steady_ms;
         if std::mem::take(&mut state.changed) {
@@ -130,7 +142,9 @@ impl CountTask {
 
     /// Prepares the next slice whose cells changed since it was written last.
     fn snapshot(&mut self, progress: &Progress) -> Result<(), ColdError> {
-        let Some(stores) = &mut self.stores else { return Ok(()) };
+        let Some(stores) = &mut self.stores else {
+            return Ok(());
+        };
         let state = &mut self.maintenance;
         if state.has_snapshot() {
             return Ok(());
@@ -138,14 +152,19 @@ impl CountTask {
         let slice = state.next_slice;
         state.next_slice = (slice + 1) % HASH_SLICES;
         let written = state.slice_through.get_mut(usize::from(slice));
-        let Some(written) = written.filter(|w| w.is_none_or(|at| at < state.written_through)) else {
+        let Some(written) = written.filter(|w| w.is_none_or(|at| at < state.written_through))
+        else {
             return Ok(());
         };
         *written = Some(progress.through);
         let mut rows: Vec<(String, Vec<u8>, TimestampMs, Cell)> = Vec::new();
         let cursors = &self.settled.cursors;
         let name = |table: Table| {
-            if table == Table::TOTALS { Some("") } else { cursors.get(usize::from(table.0)).map(|c| c.table.as_str()) }
+            if table == Table::TOTALS {
+                Some("")
+            } else {
+                cursors.get(usize::from(table.0)).map(|c| c.table.as_str())
+            }
         };
         stores.cells.snapshot(slice, &mut |row| {
             if let Some(name) = name(row.table) {
@@ -177,7 +196,9 @@ impl CountTask {
 
     /// Over its budget the working set is dropped, once nothing refers to its counters.
     fn evict(&mut self) -> Result<(), ColdError> {
-        let Some(stores) = &mut self.stores else { return Ok(()) };
+        let Some(stores) = &mut self.stores else {
+            return Ok(());
+        };
         if self.chain.pending_len() == 0 && stores.cells.evict()? {
             self.chain.counters_renumbered();
         }

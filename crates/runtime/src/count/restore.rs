@@ -21,11 +21,11 @@ use tallyflow_state::cells::CellStore;
 use tallyflow_state::cold::{ColdError, ColdStore};
 use tallyflow_state::seen::SeenStore;
 
+use super::Shared;
 use super::clock;
 use super::maintenance::Progress;
 use super::replay::{DeltaReplay, IdReplay, StateReplay};
 use super::task::{CountTask, NO_RESTORE, Stores};
-use super::Shared;
 use crate::commit::insist;
 use crate::ports::{Committed, LogEnds, PortError, Reaction, Scan, ScanFrom, ScanProgress};
 use crate::stage::StagePorts;
@@ -63,13 +63,21 @@ struct Facts {
 
 impl Restore {
     pub(super) fn status(&self) -> RestoreStatus {
-        let Some(scan) = self.scan else { return NO_RESTORE };
+        let Some(scan) = self.scan else {
+            return NO_RESTORE;
+        };
         let left = u64::try_from(scan.end.0 - scan.position.0).unwrap_or(0);
-        RestoreStatus { done: self.done, total: self.done + left, eta_seconds: 0 }
+        RestoreStatus {
+            done: self.done,
+            total: self.done + left,
+            eta_seconds: 0,
+        }
     }
 
     fn note(&mut self, progress: ScanProgress) {
-        let before = self.scan.map_or(progress.position.0, |scan| scan.position.0);
+        let before = self
+            .scan
+            .map_or(progress.position.0, |scan| scan.position.0);
         self.done += u64::try_from(progress.position.0 - before).unwrap_or(0);
         self.scan = Some(progress);
     }
@@ -85,7 +93,9 @@ pub(super) fn advance(
     shared: &mut Shared,
     ports: &mut StagePorts<'_>,
 ) -> Result<bool, PortError> {
-    let Some(mut restore) = task.restore.take() else { return Ok(true) };
+    let Some(mut restore) = task.restore.take() else {
+        return Ok(true);
+    };
     let step = std::mem::take(&mut restore.step);
     let next = slice(task, shared, ports, &mut restore, step);
     match next {
@@ -147,7 +157,10 @@ fn slice(
 }
 
 fn place(topic: &Arc<str>, task: &CountTask) -> TopicPartition {
-    TopicPartition { topic: Arc::clone(topic), partition: task.partition.partition }
+    TopicPartition {
+        topic: Arc::clone(topic),
+        partition: task.partition.partition,
+    }
 }
 
 fn begin(
@@ -157,20 +170,36 @@ fn begin(
     restore: &mut Restore,
 ) -> Result<Step, PortError> {
     let names = shared.parts.names.clone();
-    let topics = [names.entries.as_ref(), names.deltas.as_ref(), names.state.as_ref()];
+    let topics = [
+        names.entries.as_ref(),
+        names.deltas.as_ref(),
+        names.state.as_ref(),
+    ];
     let found = ports.admin.topics(&topics)?;
     if let Some((missing, _)) = topics.iter().zip(&found).find(|(_, info)| info.is_none()) {
         let message = format!("topic {missing} does not exist; run tallyflow topics --execute");
         return Err(PortError::new(Reaction::Retry, message));
     }
-    let topic_id = found.first().and_then(Option::as_ref).map_or(TopicId::ZERO, |info| info.id);
+    let topic_id = found
+        .first()
+        .and_then(Option::as_ref)
+        .map_or(TopicId::ZERO, |info| info.id);
     let places = [task.partition.clone()];
-    let committed = insist(&mut || ports.log.committed(&places))?.pop().flatten();
+    let committed = insist(&mut || ports.log.committed(&places))?
+        .pop()
+        .flatten();
     let ends = insist(&mut || ports.admin.ends(&places))?.pop();
     let Some(entries) = ends else {
-        return Err(PortError::new(Reaction::Retry, "the broker did not say where the log ends"));
+        return Err(PortError::new(
+            Reaction::Retry,
+            "the broker did not say where the log ends",
+        ));
     };
-    restore.facts = Some(Facts { topic_id, committed, entries });
+    restore.facts = Some(Facts {
+        topic_id,
+        committed,
+        entries,
+    });
     let (stores, progress) = open(task, shared)?;
     if progress.is_some_and(|progress| progress.topic_id != topic_id) {
         return Err(recreated(task));
@@ -180,13 +209,19 @@ fn begin(
     match progress {
         Some(progress) => {
             let scan = insist(&mut || {
-                ports.reader.scan(&place(&names.deltas, task), ScanFrom::Offset(progress.deltas_mark))
+                ports.reader.scan(
+                    &place(&names.deltas, task),
+                    ScanFrom::Offset(progress.deltas_mark),
+                )
             })?;
             Ok(Step::Deltas(scan, DeltaReplay::from_disk(progress.through)))
         }
         None => {
-            let scan =
-                insist(&mut || ports.reader.scan(&place(&names.state, task), ScanFrom::Earliest))?;
+            let scan = insist(&mut || {
+                ports
+                    .reader
+                    .scan(&place(&names.state, task), ScanFrom::Earliest)
+            })?;
             Ok(Step::State(scan, StateReplay::new(topic_id)))
         }
     }
@@ -211,10 +246,24 @@ fn open(task: &CountTask, shared: &mut Shared) -> Result<(Stores, Option<Progres
         shared.parts.stores.discard(&name).map_err(cold_error)?;
         cold = shared.parts.stores.open(&name).map_err(cold_error)?;
     }
-    let tables: Vec<&str> = shared.parts.plan.windows.iter().map(|window| window.name.as_ref()).collect();
-    let cells = CellStore::open(Arc::clone(&cold), &tables, shared.cells_budget_bytes()).map_err(cold_error)?;
+    let tables: Vec<&str> = shared
+        .parts
+        .plan
+        .windows
+        .iter()
+        .map(|window| window.name.as_ref())
+        .collect();
+    let cells = CellStore::open(Arc::clone(&cold), &tables, shared.cells_budget_bytes())
+        .map_err(cold_error)?;
     let seen = SeenStore::new(Arc::clone(&cold));
-    Ok((Stores { cold: Arc::<dyn ColdStore>::clone(&cold), seen, cells }, known))
+    Ok((
+        Stores {
+            cold: Arc::<dyn ColdStore>::clone(&cold),
+            seen,
+            cells,
+        },
+        known,
+    ))
 }
 
 /// The deltas are read: where does the task stand, and may it go on?
@@ -226,11 +275,16 @@ fn decide(
     replay: DeltaReplay,
 ) -> Result<Step, PortError> {
     let Some(facts) = restore.facts.take() else {
-        return Err(PortError::new(Reaction::Retry, "the restore lost its facts"));
+        return Err(PortError::new(
+            Reaction::Retry,
+            "the restore lost its facts",
+        ));
     };
     let (standing, unpublished) = replay.finish(restore.progress.as_ref(), &task.partition)?;
     let standing = stand(task, standing, &facts, shared.parts.accept_loss)?;
-    let Some(stores) = &mut task.stores else { return Ok(Step::Done) };
+    let Some(stores) = &mut task.stores else {
+        return Ok(Step::Done);
+    };
     task.chain.restore(&standing.cursors);
     let mut cells = Vec::new();
     for (changed_at, key, slice_start) in unpublished {
@@ -245,16 +299,21 @@ fn decide(
     task.standing = standing.clone();
     task.settled = standing;
     task.first = true;
-    let first = missing.first().map_or(task.standing.through, |bucket| bucket.first);
+    let first = missing
+        .first()
+        .map_or(task.standing.through, |bucket| bucket.first);
     if first >= task.standing.through {
         return Ok(Step::Done);
     }
     if first < facts.entries.start {
-        return Err(PortError::new(Reaction::Halt, format!(
-            "{}: offsets {first} to {} of the remembered range are no longer retained, so copies of their events could not be recognised",
-            task.partition,
-            facts.entries.start.0 - 1,
-        )));
+        return Err(PortError::new(
+            Reaction::Halt,
+            format!(
+                "{}: offsets {first} to {} of the remembered range are no longer retained, so copies of their events could not be recognised",
+                task.partition,
+                facts.entries.start.0 - 1,
+            ),
+        ));
     }
     restore.scan = None;
     let scan = insist(&mut || ports.reader.scan(&task.partition, ScanFrom::Offset(first)))?;
@@ -268,9 +327,17 @@ fn stand(
     facts: &Facts,
     accept_loss: bool,
 ) -> Result<Standing, PortError> {
-    let halt = |what: String| Err(PortError::new(Reaction::Halt, format!("{}: {what}", task.partition)));
+    let halt = |what: String| {
+        Err(PortError::new(
+            Reaction::Halt,
+            format!("{}: {what}", task.partition),
+        ))
+    };
     let metadata = facts.topic_id.to_string();
-    let ours = facts.committed.as_ref().filter(|group| group.metadata == metadata);
+    let ours = facts
+        .committed
+        .as_ref()
+        .filter(|group| group.metadata == metadata);
     let Some(mut standing) = last else {
         if let Some(ours) = ours.filter(|_| !accept_loss) {
             return halt(format!(
@@ -309,10 +376,13 @@ fn stand(
 }
 
 fn recreated(task: &CountTask) -> PortError {
-    PortError::new(Reaction::Halt, format!(
-        "{}: the topic was created again while its counts live: restore it, or start a new app with a new state directory",
-        task.partition,
-    ))
+    PortError::new(
+        Reaction::Halt,
+        format!(
+            "{}: the topic was created again while its counts live: restore it, or start a new app with a new state directory",
+            task.partition,
+        ),
+    )
 }
 
 fn gap(from: NextOffset, to: NextOffset) -> u64 {
@@ -322,9 +392,10 @@ fn gap(from: NextOffset, to: NextOffset) -> u64 {
 /// What an unusable store means for a restore: wait where waiting helps.
 pub(super) fn cold_error(error: ColdError) -> PortError {
     let reaction = match &error {
-        ColdError::Full(_) | ColdError::NotWritable(_) | ColdError::Locked(_) | ColdError::Other(_) => {
-            Reaction::Retry
-        }
+        ColdError::Full(_)
+        | ColdError::NotWritable(_)
+        | ColdError::Locked(_)
+        | ColdError::Other(_) => Reaction::Retry,
         ColdError::Foreign(_) | ColdError::Damaged(_) | ColdError::Invariant(_) => Reaction::Halt,
     };
     PortError::new(reaction, error.to_string())

@@ -44,19 +44,32 @@ impl Restore {
         if self.read.is_none() {
             self.begin(parts, slots, ports, now)?;
         }
-        let Some(read) = &mut self.read else { return Ok(Vec::new()) };
+        let Some(read) = &mut self.read else {
+            return Ok(Vec::new());
+        };
         if !read.advance(&*parts.decoder, SLICE)? {
             return Ok(Vec::new());
         }
         let mut ready = Vec::new();
         for question in self.questions.drain(..) {
-            let Some(Some(task)) = slots.get_mut(question.slot) else { continue };
+            let Some(Some(task)) = slots.get_mut(question.slot) else {
+                continue;
+            };
             if task.phase != Phase::Reading {
                 continue;
             }
             let row = read.row(&task.source);
-            let place = Place { partition: &task.partition, source: task.source };
-            let standing = decide(&place, row, question.committed.as_ref(), &question.ends, parts.accept_loss)?;
+            let place = Place {
+                partition: &task.partition,
+                source: task.source,
+            };
+            let standing = decide(
+                &place,
+                row,
+                question.committed.as_ref(),
+                &question.ends,
+                parts.accept_loss,
+            )?;
             task.restored(standing);
             task.end = Some(question.ends.high_watermark_offset);
             ready.push(question.slot);
@@ -80,19 +93,32 @@ impl Restore {
         if new.is_empty() {
             return Ok(());
         }
-        let topics: Vec<&str> = parts.plan.inputs.iter().map(|input| input.topic.as_ref()).collect();
+        let topics: Vec<&str> = parts
+            .plan
+            .inputs
+            .iter()
+            .map(|input| input.topic.as_ref())
+            .collect();
         let found = ports.admin.topics(&topics)?;
         let mut places = Vec::with_capacity(new.len());
         let mut ledgers = Vec::new();
         for slot in &new {
-            let Some(Some(task)) = slots.get_mut(*slot) else { continue };
+            let Some(Some(task)) = slots.get_mut(*slot) else {
+                continue;
+            };
             let Some(info) = found.get(task.input).and_then(Option::as_ref) else {
                 return Err(PortError::new(
                     Reaction::Retry,
-                    format!("topic {} does not exist; create it, or run tallyflow topics --execute", task.partition.topic),
+                    format!(
+                        "topic {} does not exist; create it, or run tallyflow topics --execute",
+                        task.partition.topic
+                    ),
                 ));
             };
-            task.source = Source { topic_id: info.id, partition: task.partition.partition };
+            task.source = Source {
+                topic_id: info.id,
+                partition: task.partition.partition,
+            };
             task.source_partitions = info.partitions;
             places.push(task.partition.clone());
             ledgers.push(ledger_partition(&task.source, parts.partitions.ledger));
@@ -115,7 +141,11 @@ impl Restore {
             .iter()
             .zip(committed)
             .zip(ends)
-            .map(|((slot, committed), ends)| Question { slot: *slot, committed, ends })
+            .map(|((slot, committed), ends)| Question {
+                slot: *slot,
+                committed,
+                ends,
+            })
             .collect();
         for slot in new {
             if let Some(Some(task)) = slots.get_mut(slot) {
@@ -139,7 +169,12 @@ fn decide(
     ends: &LogEnds,
     accept_loss: bool,
 ) -> Result<Standing, PortError> {
-    let halt = |what: String| Err(PortError::new(Reaction::Halt, format!("{}: {what}", place.partition)));
+    let halt = |what: String| {
+        Err(PortError::new(
+            Reaction::Halt,
+            format!("{}: {what}", place.partition),
+        ))
+    };
     let ours = group.filter(|group| group.metadata == place.source.topic_id.to_string());
     let Some(row) = row else {
         if let Some(ours) = ours.filter(|_| !accept_loss) {
@@ -148,10 +183,16 @@ fn decide(
                 ours.offset,
             ));
         }
-        return Ok(Standing { through: ends.start, ..Standing::default() });
+        return Ok(Standing {
+            through: ends.start,
+            ..Standing::default()
+        });
     };
-    let mut standing =
-        Standing { through: row.through_offset, tallies: row.tallies, progress: row.complete_through };
+    let mut standing = Standing {
+        through: row.through_offset,
+        tallies: row.tallies,
+        progress: row.complete_through,
+    };
     let through = row.through_offset;
     match ours.map(|group| group.offset) {
         Some(offset) if offset > through => {

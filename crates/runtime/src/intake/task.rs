@@ -51,7 +51,10 @@ impl IntakeTask {
     pub(super) fn new(partition: TopicPartition, input: usize, steady_ms: u64) -> Self {
         Self {
             name: partition.to_string(),
-            source: Source { topic_id: TopicId::ZERO, partition: partition.partition },
+            source: Source {
+                topic_id: TopicId::ZERO,
+                partition: partition.partition,
+            },
             partition,
             input,
             source_partitions: 0,
@@ -89,10 +92,13 @@ impl IntakeTask {
         let horizon = now.wall.plus(limits.future_ms);
         for record in records {
             let Some(time) = append_time(record.time, policy) else {
-                return Err(PortError::new(Reaction::Halt, format!(
-                    "{} offset {}: the record has no LogAppendTime; set message.timestamp.type=LogAppendTime on the topic, or append_time = \"record\" on the input",
-                    self.partition, record.offset,
-                )));
+                return Err(PortError::new(
+                    Reaction::Halt,
+                    format!(
+                        "{} offset {}: the record has no LogAppendTime; set message.timestamp.type=LogAppendTime on the topic, or append_time = \"record\" on the input",
+                        self.partition, record.offset,
+                    ),
+                ));
             };
             // A producer's clock in the future moves no progress (contract §2).
             if policy == AppendTime::Log || time <= horizon {
@@ -128,12 +134,17 @@ impl IntakeTask {
     }
 
     pub(super) const fn mark(&self) -> Mark {
-        Mark { from: self.now.through, tallies: self.now.tallies }
+        Mark {
+            from: self.now.through,
+            tallies: self.now.tallies,
+        }
     }
 
     /// Whether the ledger row must be written.
     pub(super) fn changed(&self) -> bool {
-        self.first || self.now.through != self.committed.through || self.now.tallies != self.committed.tallies
+        self.first
+            || self.now.through != self.committed.through
+            || self.now.tallies != self.committed.tallies
     }
 
     /// Whether the targets have not heard of the newest progress.
@@ -155,7 +166,10 @@ impl IntakeTask {
 
     pub(super) const fn aborted(&mut self) {
         self.now = self.committed;
-        self.told = Standing { progress: None, ..self.committed };
+        self.told = Standing {
+            progress: None,
+            ..self.committed
+        };
         self.first = true;
     }
 
@@ -164,7 +178,11 @@ impl IntakeTask {
         let caught_up = self.end.is_some_and(|end| self.now.through >= end);
         TaskStatus {
             task: self.name.clone(),
-            state: if running { TaskState::Running } else { TaskState::Restoring },
+            state: if running {
+                TaskState::Running
+            } else {
+                TaskState::Restoring
+            },
             position: running.then_some(self.now.through),
             end: self.end,
             complete_through: self.now.progress,
@@ -188,15 +206,30 @@ mod tests {
     use tallyflow_core::record::RecordTime;
 
     fn at(wall: i64, steady_ms: u64) -> Now {
-        Now { wall: TimestampMs(wall), steady_ms }
+        Now {
+            wall: TimestampMs(wall),
+            steady_ms,
+        }
     }
 
     fn record(time: RecordTime) -> RecordView<'static> {
-        RecordView { partition: Partition(0), offset: Offset(4), time, key: None, value: None, headers: &[] }
+        RecordView {
+            partition: Partition(0),
+            offset: Offset(4),
+            time,
+            key: None,
+            value: None,
+            headers: &[],
+        }
     }
 
-    const LIMITS: TimePlan =
-        TimePlan { accept_ms: 300_000, future_ms: 5_000, remember_ms: 305_000, settle_lag_ms: 5_000, idle_timeout_ms: 5_000 };
+    const LIMITS: TimePlan = TimePlan {
+        accept_ms: 300_000,
+        future_ms: 5_000,
+        remember_ms: 305_000,
+        settle_lag_ms: 5_000,
+        idle_timeout_ms: 5_000,
+    };
 
     #[test]
     fn an_idle_partition_is_as_new_as_the_question() {
@@ -209,31 +242,63 @@ mod tests {
         task.heard_end(NextOffset(7), 5_000, at(90_000, 6_000));
         assert_eq!(task.now.progress, Some(TimestampMs(90_000)));
         task.heard_end(NextOffset(7), 5_000, at(80_000, 7_000));
-        assert_eq!(task.now.progress, Some(TimestampMs(90_000)), "a clock that ran back does not take it back");
+        assert_eq!(
+            task.now.progress,
+            Some(TimestampMs(90_000)),
+            "a clock that ran back does not take it back"
+        );
     }
 
     #[test]
     fn a_future_producer_clock_moves_no_progress() {
         let mut task = IntakeTask::new(TopicPartition::new("events", 0), 0, 0);
-        task.hear(&[record(RecordTime::Create(TimestampMs(105_001)))], AppendTime::Record, &LIMITS, at(100_000, 1)).unwrap();
+        task.hear(
+            &[record(RecordTime::Create(TimestampMs(105_001)))],
+            AppendTime::Record,
+            &LIMITS,
+            at(100_000, 1),
+        )
+        .unwrap();
         assert_eq!(task.now.progress, None);
-        task.hear(&[record(RecordTime::Create(TimestampMs(105_000)))], AppendTime::Record, &LIMITS, at(100_000, 1)).unwrap();
+        task.hear(
+            &[record(RecordTime::Create(TimestampMs(105_000)))],
+            AppendTime::Record,
+            &LIMITS,
+            at(100_000, 1),
+        )
+        .unwrap();
         assert_eq!(task.now.progress, Some(TimestampMs(105_000)));
-        let error = task.hear(&[record(RecordTime::Create(TimestampMs(1)))], AppendTime::Log, &LIMITS, at(1, 1)).unwrap_err();
+        let error = task
+            .hear(
+                &[record(RecordTime::Create(TimestampMs(1)))],
+                AppendTime::Log,
+                &LIMITS,
+                at(1, 1),
+            )
+            .unwrap_err();
         assert_eq!(error.reaction, Reaction::Halt);
-        assert!(error.message.contains("append_time = \"record\""), "{error}");
+        assert!(
+            error.message.contains("append_time = \"record\""),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_abort_goes_back_and_speaks_up_again() {
         let mut task = IntakeTask::new(TopicPartition::new("events", 0), 0, 0);
-        task.restored(Standing { through: NextOffset(5), ..Standing::default() });
+        task.restored(Standing {
+            through: NextOffset(5),
+            ..Standing::default()
+        });
         task.committed();
         assert!(!task.changed());
         task.now.through = NextOffset(9);
         task.now.tallies.received = 4;
         assert!(task.changed());
         task.aborted();
-        assert_eq!((task.now.through, task.now.tallies.received, task.first), (NextOffset(5), 0, true));
+        assert_eq!(
+            (task.now.through, task.now.tallies.received, task.first),
+            (NextOffset(5), 0, true)
+        );
     }
 }
