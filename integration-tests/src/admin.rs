@@ -32,11 +32,7 @@ impl Kafka {
 
     /// Creates a topic whose records get the time at which the broker appended them, as an input of the pipeline does.
     pub fn create_input(&self, topic: &str, partitions: i32) {
-        self.create_topic(
-            topic,
-            partitions,
-            &[("message.timestamp.type", "LogAppendTime")],
-        );
+        self.create_topic(topic, partitions, &[("message.timestamp.type", "LogAppendTime")]);
     }
 
     /// Adds partitions up to `partitions` in all.
@@ -72,9 +68,7 @@ impl Kafka {
     /// When the broker refuses.
     pub fn delete_records(&self, topic: &str, partition: i32, offset: i64) {
         let mut before = TopicPartitionList::new();
-        before
-            .add_partition_offset(topic, partition, Offset::Offset(offset))
-            .expect("a valid offset");
+        before.add_partition_offset(topic, partition, Offset::Offset(offset)).expect("a valid offset");
         let deleted = block_on(self.admin().delete_records(&before, &options()));
         for element in deleted.expect("the broker answers").elements() {
             element.error().expect("the records are deleted");
@@ -96,16 +90,10 @@ impl Kafka {
     /// When the broker does not answer.
     #[must_use]
     pub fn topics(&self, prefix: &str) -> Vec<String> {
-        let metadata = self
-            .clients
-            .uncommitted
-            .fetch_metadata(None, PATIENCE)
-            .expect("the broker answers");
+        let metadata = self.clients.uncommitted.fetch_metadata(None, PATIENCE).expect("the broker answers");
         let names = metadata.topics().iter().map(|topic| topic.name());
-        let mut names: Vec<String> = names
-            .filter(|name| name.starts_with(prefix))
-            .map(String::from)
-            .collect();
+        let mut names: Vec<String> =
+            names.filter(|name| name.starts_with(prefix)).map(String::from).collect();
         names.sort();
         names
     }
@@ -121,9 +109,7 @@ impl Kafka {
         list.add_partition_range(topic, 0, partitions - 1);
         let mut config = self.client_config();
         let consumer: BaseConsumer = config.set("group.id", group).create().expect("a consumer");
-        let committed = consumer
-            .committed_offsets(list, PATIENCE)
-            .expect("the broker answers");
+        let committed = consumer.committed_offsets(list, PATIENCE).expect("the broker answers");
         let offsets = committed.elements().into_iter();
         offsets
             .map(|element| match element.offset() {
@@ -141,8 +127,7 @@ impl Kafka {
         let partitions = self.partitions(topic).expect("the topic exists");
         let mut list = TopicPartitionList::new();
         for partition in 0..partitions {
-            list.add_partition_offset(topic, partition, Offset::Offset(0))
-                .expect("an offset");
+            list.add_partition_offset(topic, partition, Offset::Offset(0)).expect("an offset");
         }
         let mut config = self.client_config();
         let consumer: BaseConsumer = config.set("group.id", group).create().expect("a consumer");
@@ -157,17 +142,13 @@ impl Kafka {
 
     fn wait_for_partitions(&self, topic: &str, partitions: i32) {
         let what = format!("topic {topic} has {partitions} partitions");
-        wait_until(PATIENCE, &what, || {
-            (self.partitions(topic) == Some(partitions)).then_some(())
-        });
+        wait_until(PATIENCE, &what, || (self.partitions(topic) == Some(partitions)).then_some(()));
     }
 }
 
 /// The number of partitions, or `None`; afterwards `client` knows them and their leaders.
 pub(crate) fn partitions(client: &BaseConsumer, topic: &str) -> Option<i32> {
-    let metadata = client
-        .fetch_metadata(Some(topic), PATIENCE)
-        .expect("the broker answers");
+    let metadata = client.fetch_metadata(Some(topic), PATIENCE).expect("the broker answers");
     let found = metadata.topics().iter().find(|t| t.name() == topic)?;
     let ready = found.error().is_none() && found.partitions().iter().all(|p| p.leader() >= 0);
     let count = i32::try_from(found.partitions().len()).ok()?;
@@ -175,9 +156,7 @@ pub(crate) fn partitions(client: &BaseConsumer, topic: &str) -> Option<i32> {
 }
 
 fn options() -> AdminOptions {
-    AdminOptions::new()
-        .request_timeout(Some(PATIENCE))
-        .operation_timeout(Some(PATIENCE))
+    AdminOptions::new().request_timeout(Some(PATIENCE)).operation_timeout(Some(PATIENCE))
 }
 
 /// Runs a future to its end on this thread: the admin client has a thread of its own that wakes it.

@@ -21,11 +21,7 @@ pub fn kafka() -> &'static Kafka {
         let brokers = from_environment("TALLYFLOW_TEST_BROKERS");
         let dir = PathBuf::from(from_environment("TALLYFLOW_TEST_KAFKA_DIR"));
         let clients = Clients::new(&client_config(&brokers));
-        Kafka {
-            brokers,
-            dir,
-            clients,
-        }
+        Kafka { brokers, dir, clients }
     })
 }
 

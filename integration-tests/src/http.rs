@@ -20,25 +20,15 @@ impl Reply {
     /// When it is not JSON.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.body)
-            .unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.body))
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.body))
     }
 }
 
 /// GETs `path` (with its leading slash) from `address` (`host:port`); `None` when nobody answers.
 #[must_use]
 pub fn http_get(address: &str, path: &str) -> Option<Reply> {
-    let config = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(TIMEOUT))
-        .build();
-    let mut response = config
-        .new_agent()
-        .get(format!("http://{address}{path}"))
-        .call()
-        .ok()?;
-    Some(Reply {
-        status: response.status().as_u16(),
-        body: response.body_mut().read_to_string().ok()?,
-    })
+    let config =
+        ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).build();
+    let mut response = config.new_agent().get(format!("http://{address}{path}")).call().ok()?;
+    Some(Reply { status: response.status().as_u16(), body: response.body_mut().read_to_string().ok()? })
 }

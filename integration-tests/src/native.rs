@@ -1,10 +1,7 @@
 //! The calls into librdkafka that the safe interface has no words for: header names that are not UTF-8.
 //!
 //! The only unsafe code of the harness beside the signals of `process`.
-#![allow(
-    unsafe_code,
-    reason = "header names of any bytes exist only in the C interface"
-)]
+#![allow(unsafe_code, reason = "header names of any bytes exist only in the C interface")]
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
 
@@ -63,17 +60,12 @@ pub(crate) fn produce(
         if error.is_null() {
             return Ok(());
         }
-        let full = sys::rd_kafka_error_code(error)
-            == sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__QUEUE_FULL;
+        let full = sys::rd_kafka_error_code(error) == sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__QUEUE_FULL;
         let text = CStr::from_ptr(sys::rd_kafka_error_string(error));
         let text = text.to_string_lossy().into_owned();
         sys::rd_kafka_error_destroy(error);
         sys::rd_kafka_headers_destroy(headers);
-        Err(if full {
-            Refused::QueueFull
-        } else {
-            Refused::Other(text)
-        })
+        Err(if full { Refused::QueueFull } else { Refused::Other(text) })
     }
 }
 
@@ -117,12 +109,9 @@ pub(crate) fn headers(message: &BorrowedMessage<'_>) -> Vec<Header> {
         for index in 0..sys::rd_kafka_header_cnt(list) {
             let (mut name, mut value, mut size) = (ptr::null(), ptr::null(), 0);
             sys::rd_kafka_header_get_all(list, index, &mut name, &mut value, &mut size);
-            let value = (!value.is_null())
-                .then(|| std::slice::from_raw_parts(value.cast::<u8>(), size).to_vec());
-            headers.push(Header {
-                name: CStr::from_ptr(name).to_bytes().to_vec(),
-                value,
-            });
+            let value =
+                (!value.is_null()).then(|| std::slice::from_raw_parts(value.cast::<u8>(), size).to_vec());
+            headers.push(Header { name: CStr::from_ptr(name).to_bytes().to_vec(), value });
         }
     }
     headers

@@ -36,19 +36,11 @@ impl Pipeline {
 
     /// An app with an input of one partition that takes records of 12 MB.
     pub fn large_records(name: &str) -> Self {
-        let settings = [
-            ("message.timestamp.type", "LogAppendTime"),
-            ("max.message.bytes", "12000000"),
-        ];
+        let settings = [("message.timestamp.type", "LogAppendTime"), ("max.message.bytes", "12000000")];
         Self::make(name, 1, "", Some(&settings))
     }
 
-    fn make(
-        name: &str,
-        partitions: i32,
-        more: &str,
-        input_settings: Option<&[(&str, &str)]>,
-    ) -> Self {
+    fn make(name: &str, partitions: i32, more: &str, input_settings: Option<&[(&str, &str)]>) -> Self {
         let app = unique(name);
         let input = format!("{app}.events");
         if let Some(settings) = input_settings {
@@ -56,12 +48,7 @@ impl Pipeline {
         }
         let tallyflow = Tallyflow::new(&topology(&app, &input, partitions, more));
         let _ = tallyflow.call(&["topics", "--execute"]).success();
-        Self {
-            app,
-            input,
-            tallyflow,
-            partitions,
-        }
+        Self { app, input, tallyflow, partitions }
     }
 
     /// A process in this slot, ready.
@@ -110,25 +97,15 @@ impl Pipeline {
     /// The audit says that every event is accounted for and every window is right. It waits until the pipeline is
     /// settled. Returns its report.
     pub fn audited(&self) -> serde_json::Value {
-        let finished = self
-            .tallyflow
-            .call(&["audit", "--json", "--timeout", "90s"]);
+        let finished = self.tallyflow.call(&["audit", "--json", "--timeout", "90s"]);
         let start: String = finished.stdout.chars().take(2_000).collect();
-        assert_eq!(
-            finished.code,
-            Some(0),
-            "audit:\n{start}\n{}",
-            finished.stderr
-        );
+        assert_eq!(finished.code, Some(0), "audit:\n{start}\n{}", finished.stderr);
         serde_json::from_str(&finished.stdout).expect("the audit's report is JSON")
     }
 
     /// The sum over all totals of a counter in the default namespace, whatever its dimensions.
     pub fn total(&self, counter: &str) -> i64 {
-        let lines = self
-            .tallyflow
-            .call(&["counts", "--json", "--counter", counter])
-            .success();
+        let lines = self.tallyflow.call(&["counts", "--json", "--counter", counter]).success();
         lines
             .lines()
             .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("rows are JSON"))
@@ -149,9 +126,7 @@ impl Pipeline {
 
 /// Milliseconds since the epoch.
 pub fn now_ms() -> i64 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -43,11 +43,7 @@ impl Tallyflow {
     #[must_use]
     pub fn with_binary(binary: impl Into<PathBuf>, topology: &str) -> Self {
         let dir = TempDir::with_prefix("tallyflow-test-").expect("a temporary folder");
-        let tallyflow = Self {
-            dir,
-            binary: binary.into(),
-            started: AtomicU32::new(0),
-        };
+        let tallyflow = Self { dir, binary: binary.into(), started: AtomicU32::new(0) };
         tallyflow.write_topology(topology);
         tallyflow
     }
@@ -126,11 +122,7 @@ impl Tallyflow {
     pub fn call_with(&self, arguments: &[&str], input: &[u8]) -> Finished {
         let mut process = self.spawn_with(arguments, input);
         let status = process.wait(PATIENCE);
-        Finished {
-            code: status.code(),
-            stdout: process.stdout(),
-            stderr: process.stderr(),
-        }
+        Finished { code: status.code(), stdout: process.stdout(), stderr: process.stderr() }
     }
 
     fn spawn_with(&self, arguments: &[&str], input: &[u8]) -> Process {
@@ -149,12 +141,7 @@ impl Tallyflow {
         let input = input.to_vec();
         // A thread, since a program that does not read must not block the test; one that ends early is no error here.
         thread::spawn(move || pipe.write_all(&input).ok());
-        Process {
-            what: format!("tallyflow {}", arguments.join(" ")),
-            child,
-            stdout,
-            stderr,
-        }
+        Process { what: format!("tallyflow {}", arguments.join(" ")), child, stdout, stderr }
     }
 }
 
@@ -273,10 +260,7 @@ impl Process {
         self.wait(PATIENCE)
     }
 
-    #[allow(
-        unsafe_code,
-        reason = "kill(2) has no safe form for other signals than SIGKILL"
-    )]
+    #[allow(unsafe_code, reason = "kill(2) has no safe form for other signals than SIGKILL")]
     fn signal(&self, signal: libc::c_int) {
         let pid = libc::pid_t::try_from(self.pid()).expect("a process id");
         // SAFETY: plain system call; the child is ours and not yet waited for, or `kill` reports that it is gone.

@@ -1,9 +1,7 @@
 //! Writing records, each one acknowledged.
 use std::time::{Duration, Instant};
 
-use rdkafka::producer::{
-    BaseProducer, BaseRecord, DefaultProducerContext, Producer, ThreadedProducer,
-};
+use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 
 use crate::broker::Kafka;
 use crate::clients::Deliveries;
@@ -53,26 +51,17 @@ impl Kafka {
     pub fn produce_in_transaction(&self, topic: &str, records: &[Outgoing], commit: bool) {
         let mut config = self.client_config();
         config.set("transactional.id", crate::unique("upstream"));
-        let producer: ThreadedProducer<DefaultProducerContext> =
-            config.create().expect("a producer");
-        producer
-            .init_transactions(PATIENCE)
-            .expect("the coordinator answers");
+        let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
+        producer.init_transactions(PATIENCE).expect("the coordinator answers");
         producer.begin_transaction().expect("a transaction");
         for record in records {
             let value = record.value.as_deref().unwrap_or_default();
             let out: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic).payload(value);
-            producer
-                .send(out)
-                .map_err(|(error, _)| error)
-                .expect("the record is taken");
+            producer.send(out).map_err(|(error, _)| error).expect("the record is taken");
         }
         producer.flush(PATIENCE).expect("every record is written");
-        let ended = if commit {
-            producer.commit_transaction(PATIENCE)
-        } else {
-            producer.abort_transaction(PATIENCE)
-        };
+        let ended =
+            if commit { producer.commit_transaction(PATIENCE) } else { producer.abort_transaction(PATIENCE) };
         ended.expect("the transaction ends");
     }
 }

@@ -32,15 +32,11 @@ impl Kafka {
     #[must_use]
     pub fn read(&self, topic: &str) -> Vec<Record> {
         let ends = self.ends(topic, Isolation::Uncommitted);
-        wait_until(
-            PATIENCE,
-            &format!("no transaction is open in {topic}"),
-            || {
-                let stable = self.ends(topic, Isolation::Committed);
-                let reached = stable.iter().zip(&ends).all(|(stable, end)| stable >= end);
-                reached.then_some(())
-            },
-        );
+        wait_until(PATIENCE, &format!("no transaction is open in {topic}"), || {
+            let stable = self.ends(topic, Isolation::Committed);
+            let reached = stable.iter().zip(&ends).all(|(stable, end)| stable >= end);
+            reached.then_some(())
+        });
         self.read_stable(topic)
     }
 
@@ -92,8 +88,7 @@ impl Kafka {
             Isolation::Committed => &self.clients.committed,
             Isolation::Uncommitted => &self.clients.uncommitted,
         };
-        let partitions =
-            partitions(consumer, topic).unwrap_or_else(|| panic!("there is no topic {topic}"));
+        let partitions = partitions(consumer, topic).unwrap_or_else(|| panic!("there is no topic {topic}"));
         (0..partitions)
             .map(|partition| {
                 consumer
@@ -107,8 +102,7 @@ impl Kafka {
         let mut list = TopicPartitionList::new();
         // A number, since the client takes half a second to resolve "the beginning".
         for (partition, low) in (0..).zip(self.low_watermarks(topic)) {
-            list.add_partition_offset(topic, partition, Offset::Offset(low))
-                .expect("a valid offset");
+            list.add_partition_offset(topic, partition, Offset::Offset(low)).expect("a valid offset");
         }
         let level = match isolation {
             Isolation::Committed => "read_committed",

@@ -52,10 +52,7 @@ pub struct Outgoing {
 impl Outgoing {
     /// A record with a value and nothing else.
     pub fn value(value: impl AsRef<[u8]>) -> Self {
-        Self {
-            value: Some(value.as_ref().to_vec()),
-            ..Self::default()
-        }
+        Self { value: Some(value.as_ref().to_vec()), ..Self::default() }
     }
 
     /// The same record with this key.

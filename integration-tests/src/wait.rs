@@ -15,11 +15,7 @@ const POLL: Duration = Duration::from_millis(50);
 ///
 /// # Panics
 /// When `deadline` has passed, with `what` in the message. The condition is looked at once more at the very end.
-pub fn wait_until<T>(
-    deadline: Duration,
-    what: &str,
-    mut condition: impl FnMut() -> Option<T>,
-) -> T {
+pub fn wait_until<T>(deadline: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         let last = started.elapsed() >= deadline;
@@ -35,9 +31,7 @@ pub fn wait_until<T>(
 #[must_use]
 pub fn unique(name: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis());
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis());
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{name}-{:x}-{now:x}-{number}", std::process::id())
 }

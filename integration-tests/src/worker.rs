@@ -72,9 +72,7 @@ impl Worker {
     /// When the process ends or the deadline has passed.
     pub fn wait_settled(&mut self, deadline: Duration) {
         self.wait_for(deadline, "it is settled", |worker| {
-            worker
-                .status()
-                .is_some_and(|status| status["settled"] == true)
+            worker.status().is_some_and(|status| status["settled"] == true)
         });
     }
 
@@ -108,10 +106,7 @@ impl DerefMut for Worker {
 
 /// Reads the text format of Prometheus: `name{label="value",…} number`.
 fn sum_series(text: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
-    let wanted: Vec<String> = labels
-        .iter()
-        .map(|(label, value)| format!("{label}=\"{value}\""))
-        .collect();
+    let wanted: Vec<String> = labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
     text.lines()
         .filter_map(|line| {
             let (series, number) = line.rsplit_once(' ')?;
@@ -132,10 +127,7 @@ mod tests {
         let text = "# TYPE a counter\na{stage=\"count\",verdict=\"counted\"} 5\na{stage=\"count\",verdict=\"late\"} 2\n\
                     a{stage=\"intake\",verdict=\"late\"} 1\nab 9\nplain 4.5\n";
         assert_eq!(sum_series(text, "a", &[("stage", "count")]), Some(7.0));
-        assert_eq!(
-            sum_series(text, "a", &[("verdict", "late"), ("stage", "intake")]),
-            Some(1.0)
-        );
+        assert_eq!(sum_series(text, "a", &[("verdict", "late"), ("stage", "intake")]), Some(1.0));
         assert_eq!(sum_series(text, "a", &[("stage", "none")]), None);
         assert_eq!(sum_series(text, "plain", &[]), Some(4.5));
     }

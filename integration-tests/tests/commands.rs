@@ -76,22 +76,9 @@ fn without_a_broker_every_command_gives_up_in_time_and_names_the_address() {
         let started = Instant::now();
         let finished = app.call(&[command, "--brokers", NOBODY, "--timeout", "1s"]);
         let took = started.elapsed();
-        assert_eq!(
-            (finished.code, finished.stdout.as_str()),
-            (Some(1), ""),
-            "{command}"
-        );
-        assert_eq!(
-            finished.stderr.lines().count(),
-            1,
-            "{command}: {}",
-            finished.stderr
-        );
-        assert!(
-            finished.stderr.contains(NOBODY),
-            "{command}: {}",
-            finished.stderr
-        );
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{command}");
+        assert_eq!(finished.stderr.lines().count(), 1, "{command}: {}", finished.stderr);
+        assert!(finished.stderr.contains(NOBODY), "{command}: {}", finished.stderr);
         assert!(took < Duration::from_secs(10), "{command} took {took:?}");
     }
 }
@@ -109,31 +96,15 @@ fn validate_says_every_problem_of_a_topology_at_once() {
     );
     for command in ["validate", "run", "graph", "healthcheck"] {
         let finished = app.call(&[command]);
-        assert_eq!(
-            (finished.code, finished.stdout.as_str()),
-            (Some(78), ""),
-            "{command}"
-        );
-        for part in [
-            "topology.toml:4:1: TF0102: ",
-            "topology.toml:6:",
-            "topology.toml:8:",
-            "3 problems",
-        ] {
-            assert!(
-                finished.stderr.contains(part),
-                "{command}: {part} in\n{}",
-                finished.stderr
-            );
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(78), ""), "{command}");
+        for part in ["topology.toml:4:1: TF0102: ", "topology.toml:6:", "topology.toml:8:", "3 problems"] {
+            assert!(finished.stderr.contains(part), "{command}: {part} in\n{}", finished.stderr);
         }
     }
     let absent = app.call(&["validate", "--topology", "absent.toml"]);
     assert_eq!(absent.code, Some(78));
     assert!(absent.stderr.contains("absent.toml"), "{}", absent.stderr);
-    app.tallyflow.write_topology(&topology(
-        &app.name,
-        "[kafka.client]\n\"sasl.pasword\" = \"hunter2\"\n",
-    ));
+    app.tallyflow.write_topology(&topology(&app.name, "[kafka.client]\n\"sasl.pasword\" = \"hunter2\"\n"));
     let refused = app.call(&["validate"]);
     assert_eq!(refused.code, Some(78));
     assert!(
@@ -147,10 +118,7 @@ fn validate_says_every_problem_of_a_topology_at_once() {
 fn the_graph_is_drawn_without_kafka() {
     let app = App::new("graph");
     let ascii = app.call(&["graph", "--brokers", NOBODY]).success();
-    assert!(
-        ascii.is_ascii() && ascii.contains(&app.topic("windows")),
-        "{ascii}"
-    );
+    assert!(ascii.is_ascii() && ascii.contains(&app.topic("windows")), "{ascii}");
     let mermaid = app.call(&["graph", "--format", "mermaid"]).success();
     assert!(mermaid.starts_with("flowchart "), "{mermaid}");
 }
@@ -162,67 +130,39 @@ fn an_audit_without_an_engine_says_what_is_missing() {
     assert_eq!(empty.code, Some(0), "{}\n{}", empty.stdout, empty.stderr);
     let _ = app
         .tallyflow
-        .call_with(
-            &["send"],
-            b"{\"event_id\":\"1\",\"counter\":\"c\",\"event_time\":1}\n",
-        )
+        .call_with(&["send"], b"{\"event_id\":\"1\",\"counter\":\"c\",\"event_time\":1}\n")
         .success();
     let waiting = app.call(&["audit", "--json", "--timeout", "2s"]);
     assert_eq!(waiting.code, Some(1), "{}", waiting.stdout);
     let report: serde_json::Value = serde_json::from_str(&waiting.stdout).expect("one document");
-    assert_eq!(
-        (&report["outcome"], &report["recounted"]["late"]["lo"]),
-        (&"not_settled".into(), &1.into())
-    );
+    assert_eq!((&report["outcome"], &report["recounted"]["late"]["lo"]), (&"not_settled".into(), &1.into()));
 }
 
 #[test]
 fn a_healthcheck_without_a_process_fails() {
     let app = App::with_topics("health");
-    for arguments in [
-        &["healthcheck"] as &[&str],
-        &["healthcheck", "--settled", "--wait", "--timeout", "1s"],
-    ] {
+    for arguments in [&["healthcheck"] as &[&str], &["healthcheck", "--settled", "--wait", "--timeout", "1s"]]
+    {
         let finished = app.call(arguments);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
-        assert!(
-            finished.stderr.contains("no process has been started"),
-            "{}",
-            finished.stderr
-        );
+        assert!(finished.stderr.contains("no process has been started"), "{}", finished.stderr);
     }
     // What a process that was killed leaves behind.
     std::fs::create_dir_all(app.tallyflow.state_dir().join("slot-0")).unwrap();
-    std::fs::write(
-        app.tallyflow.state_dir().join("slot-0").join("http"),
-        NOBODY,
-    )
-    .unwrap();
+    std::fs::write(app.tallyflow.state_dir().join("slot-0").join("http"), NOBODY).unwrap();
     let finished = app.call(&["healthcheck"]);
     assert_eq!(finished.code, Some(1));
-    assert!(
-        finished
-            .stderr
-            .contains("slot 0 (127.0.0.1:9): nobody answers"),
-        "{}",
-        finished.stderr
-    );
+    assert!(finished.stderr.contains("slot 0 (127.0.0.1:9): nobody answers"), "{}", finished.stderr);
 }
 
 /// The commands and what each one takes beside what all take: a promise to those who write scripts.
 const COMMANDS: &[(&str, &str)] = &[
-    (
-        "run",
-        "[FILE] --stage --slot --listen --accept-loss --log-json",
-    ),
+    ("run", "[FILE] --stage --slot --listen --accept-loss --log-json"),
     ("validate", ""),
     ("graph", "--format"),
     ("topics", "--execute"),
     ("send", "[FILE] --input"),
-    (
-        "windows",
-        "--namespace --counter --json --follow --window --since --until --state",
-    ),
+    ("windows", "--namespace --counter --json --follow --window --since --until --state"),
     ("counts", "--namespace --counter --json --follow"),
     ("audit", "--json"),
     ("healthcheck", "--wait --settled"),
@@ -247,8 +187,7 @@ fn every_command_explains_itself() {
         let first_words = help.lines().filter(|line| line.starts_with(' '));
         let mut found: Vec<&str> = first_words
             .filter_map(|line| {
-                line.split([' ', ','])
-                    .find(|word| word.starts_with("--") || *word == "[FILE]")
+                line.split([' ', ',']).find(|word| word.starts_with("--") || *word == "[FILE]")
             })
             .filter(|word| help.contains(&format!("  {word}")))
             .collect();
@@ -259,12 +198,7 @@ fn every_command_explains_itself() {
             assert!(help.contains(option), "{name} {option}");
         }
     }
-    assert!(
-        tallyflow
-            .call(&["--version"])
-            .success()
-            .starts_with("tallyflow ")
-    );
+    assert!(tallyflow.call(&["--version"]).success().starts_with("tallyflow "));
 }
 
 #[test]

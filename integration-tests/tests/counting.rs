@@ -1,11 +1,5 @@
 //! Promise 1 and 2 on Apache Kafka: an id counts once, the books close, whatever is killed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use std::time::Duration;
 
@@ -13,10 +7,7 @@ use tallyflow_integration_tests::pipeline::{Pipeline, event, event_at, now_ms};
 use tallyflow_integration_tests::{Outgoing, PATIENCE, kafka, wait_until};
 
 fn send(pipeline: &Pipeline, partition: i32, value: &[u8]) {
-    kafka().produce(
-        &pipeline.input,
-        &[Outgoing::value(value).partition(partition)],
-    );
+    kafka().produce(&pipeline.input, &[Outgoing::value(value).partition(partition)]);
 }
 
 #[test]
@@ -33,10 +24,7 @@ fn every_event_is_accounted_for() {
     for column in ["late", "future", "invalid"] {
         assert!(pipeline.tally("intake", column) > 0, "{column}");
     }
-    assert_eq!(
-        pipeline.tally("intake", "admitted"),
-        pipeline.tally("count", "admitted")
-    );
+    assert_eq!(pipeline.tally("intake", "admitted"), pipeline.tally("count", "admitted"));
 }
 
 #[test]
@@ -73,31 +61,16 @@ fn a_copy_on_another_partition_counts_once() {
     send(&pipeline, 2, &event_at("e1", "A", 5, now));
     pipeline.audited();
     assert_eq!((pipeline.total("A"), pipeline.total("B")), (1, 1));
-    assert_eq!(
-        (
-            pipeline.tally("count", "duplicate"),
-            pipeline.tally("count", "conflict")
-        ),
-        (1, 1)
-    );
+    assert_eq!((pipeline.tally("count", "duplicate"), pipeline.tally("count", "conflict")), (1, 1));
     let letters = kafka().read(&pipeline.topic("dlq"));
     assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].header("tallyflow-error-category"), Some("id_conflict"));
     assert_eq!(
-        letters[0].header("tallyflow-error-category"),
-        Some("id_conflict")
-    );
-    assert_eq!(
-        (
-            letters[0].value.as_deref(),
-            letters[0].header("tallyflow-payload-omitted")
-        ),
+        (letters[0].value.as_deref(), letters[0].header("tallyflow-payload-omitted")),
         (None, Some("true"))
     );
     assert_eq!(
-        (
-            letters[0].header("tallyflow-orig-partition"),
-            letters[0].header("tallyflow-orig-offset")
-        ),
+        (letters[0].header("tallyflow-orig-partition"), letters[0].header("tallyflow-orig-offset")),
         (Some("2"), Some("0"))
     );
 }
@@ -105,14 +78,9 @@ fn a_copy_on_another_partition_counts_once() {
 #[test]
 fn copies_are_known_across_a_restart_and_across_a_takeover_without_the_disk() {
     let pipeline = Pipeline::new("takeover", 2);
-    let events: Vec<Vec<u8>> = (0..200)
-        .map(|n| event(&format!("e{n}"), &format!("c{}", n % 7), 1))
-        .collect();
+    let events: Vec<Vec<u8>> = (0..200).map(|n| event(&format!("e{n}"), &format!("c{}", n % 7), 1)).collect();
     let all = |partition: i32| -> Vec<Outgoing> {
-        events
-            .iter()
-            .map(|e| Outgoing::value(e).partition(partition))
-            .collect()
+        events.iter().map(|e| Outgoing::value(e).partition(partition)).collect()
     };
     let mut worker = pipeline.start(0);
     kafka().produce(&pipeline.input, &all(0));
@@ -122,26 +90,14 @@ fn copies_are_known_across_a_restart_and_across_a_takeover_without_the_disk() {
     let mut worker = pipeline.start(0);
     kafka().produce(&pipeline.input, &all(1));
     pipeline.audited();
-    assert_eq!(
-        (
-            pipeline.tally("count", "counted"),
-            pipeline.tally("count", "duplicate")
-        ),
-        (200, 200)
-    );
+    assert_eq!((pipeline.tally("count", "counted"), pipeline.tally("count", "duplicate")), (200, 200));
     // Killed, its disk gone, another slot takes over.
     worker.kill();
     pipeline.tallyflow.lose_state();
     let _other = pipeline.start(1);
     kafka().produce(&pipeline.input, &all(0));
     pipeline.audited();
-    assert_eq!(
-        (
-            pipeline.tally("count", "counted"),
-            pipeline.tally("count", "duplicate")
-        ),
-        (200, 400)
-    );
+    assert_eq!((pipeline.tally("count", "counted"), pipeline.tally("count", "duplicate")), (200, 400));
 }
 
 #[test]
@@ -162,11 +118,7 @@ fn a_rewound_group_changes_nothing_and_says_what_it_skipped() {
     pipeline.audited();
     assert_eq!(pipeline.tally("count", "counted"), counted + 1);
     assert_eq!(pipeline.tally("count", "duplicate"), duplicates);
-    assert!(
-        pipeline.tally("intake", "skipped") > 1_000,
-        "{}",
-        pipeline.tally("intake", "skipped")
-    );
+    assert!(pipeline.tally("intake", "skipped") > 1_000, "{}", pipeline.tally("intake", "skipped"));
 }
 
 #[test]
@@ -174,21 +126,9 @@ fn an_aborted_transaction_of_a_producer_is_not_counted() {
     // K25: what upstream aborted never happened, and the position passes its markers.
     let pipeline = Pipeline::new("upstream", 1);
     let _worker = pipeline.start(0);
-    kafka().produce_in_transaction(
-        &pipeline.input,
-        &[Outgoing::value(event("a", "A", 1))],
-        false,
-    );
-    kafka().produce_in_transaction(
-        &pipeline.input,
-        &[Outgoing::value(event("b", "A", 2))],
-        true,
-    );
-    kafka().produce_in_transaction(
-        &pipeline.input,
-        &[Outgoing::value(event("c", "A", 4))],
-        false,
-    );
+    kafka().produce_in_transaction(&pipeline.input, &[Outgoing::value(event("a", "A", 1))], false);
+    kafka().produce_in_transaction(&pipeline.input, &[Outgoing::value(event("b", "A", 2))], true);
+    kafka().produce_in_transaction(&pipeline.input, &[Outgoing::value(event("c", "A", 4))], false);
     pipeline.audited();
     assert_eq!(pipeline.total("A"), 2);
     // The committed position passes the last markers, so lag reaches 0.
@@ -209,24 +149,14 @@ fn windows_close_and_late_events_correct_them() {
     let rows = |state: &str| -> Vec<serde_json::Value> {
         let all = kafka().read(&pipeline.topic("windows"));
         let rows = all.iter().map(|r| r.json());
-        rows.filter(|r| r["window"] == "minute" && r["state"] == state && r["counter"] == "A")
-            .collect()
+        rows.filter(|r| r["window"] == "minute" && r["state"] == state && r["counter"] == "A").collect()
     };
     let last = wait_until(PATIENCE, "the minute is final", || rows("final").pop());
-    assert_eq!(
-        (last["sum"].as_i64(), last["window_start"].as_i64()),
-        (Some(10), Some(minute))
-    );
+    assert_eq!((last["sum"].as_i64(), last["window_start"].as_i64()), (Some(10), Some(minute)));
     assert!(last["complete_through"].as_i64().unwrap() >= minute + 60_000);
     send(&pipeline, 0, &event_at("w2", "A", 1, minute + 2_000));
     let corrected = wait_until(PATIENCE, "the correction", || rows("correction").pop());
-    assert_eq!(
-        (
-            corrected["sum"].as_i64(),
-            corrected["window_start"].as_i64()
-        ),
-        (Some(11), Some(minute))
-    );
+    assert_eq!((corrected["sum"].as_i64(), corrected["window_start"].as_i64()), (Some(11), Some(minute)));
     assert!(corrected["revision"].as_i64() > last["revision"].as_i64());
     assert_eq!(rows("final").len(), 1, "a final is said once");
     pipeline.audited();

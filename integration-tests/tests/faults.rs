@@ -1,11 +1,5 @@
 //! Frozen owners, restarted brokers, bad records, and ends that must be clean.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use std::time::Duration;
 
@@ -17,16 +11,9 @@ fn running_tasks(worker: &tallyflow_integration_tests::Worker, stage: &str) -> u
         return 0;
     };
     let stages = status["stages"].as_array().cloned().unwrap_or_default();
-    let stage = stages
-        .iter()
-        .find(|s| s["stage"] == stage)
-        .cloned()
-        .unwrap_or_default();
+    let stage = stages.iter().find(|s| s["stage"] == stage).cloned().unwrap_or_default();
     let tasks = stage["tasks"].as_array().cloned().unwrap_or_default();
-    tasks
-        .iter()
-        .filter(|task| task["state"] == "running")
-        .count()
+    tasks.iter().filter(|task| task["state"] == "running").count()
 }
 
 #[test]
@@ -38,26 +25,20 @@ fn a_frozen_worker_publishes_nothing_after_its_partitions_moved() {
     // An update that waits for its emit interval is all the frozen one has left to say.
     kafka().produce(
         &pipeline.input,
-        &[
-            Outgoing::value(event("t1", "timed", 1)),
-            Outgoing::value(event("t2", "timed", 1)),
-        ],
+        &[Outgoing::value(event("t1", "timed", 1)), Outgoing::value(event("t2", "timed", 1))],
     );
     frozen.pause();
     let mut other = pipeline.start(1);
-    other.wait_for(
-        Duration::from_secs(60),
-        "the other worker owns everything",
-        |w| running_tasks(w, "intake") == 2 && running_tasks(w, "count") == 4,
-    );
+    other.wait_for(Duration::from_secs(60), "the other worker owns everything", |w| {
+        running_tasks(w, "intake") == 2 && running_tasks(w, "count") == 4
+    });
     pipeline.feed(5, 2_000);
     pipeline.audited();
     let before = kafka().read(&pipeline.topic("counts")).len();
     frozen.resume();
     wait_until(PATIENCE, "the thawed worker notices", || {
         let said = frozen.stderr();
-        (said.contains("lost") || said.contains("revoked") || said.contains("dropping"))
-            .then_some(())
+        (said.contains("lost") || said.contains("revoked") || said.contains("dropping")).then_some(())
     });
     pipeline.feed(6, 2_000);
     let report = pipeline.audited();
@@ -88,9 +69,7 @@ fn bad_records_stop_nothing_and_keep_their_bytes() {
     // T42, C6, A4, A8, K10, K11.
     let pipeline = Pipeline::large_records("bad");
     let worker = pipeline.start(0);
-    let noise: Vec<u8> = (0..200_000u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let noise: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let deep = format!("{{\"x\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let mut many = String::from("{");
     many.extend((0..50_000).map(|n| format!("\"k{n}\":1,")));
@@ -101,9 +80,7 @@ fn bad_records_stop_nothing_and_keep_their_bytes() {
             .header(Header::new(b"\xff\xfe", "x"))
             .header(Header::null("n"))
             .header(Header::new("tallyflow-retry-count", "3")),
-        Outgoing::value("{")
-            .header(Header::new("a", "1"))
-            .header(Header::new("a", "2")),
+        Outgoing::value("{").header(Header::new("a", "1")).header(Header::new("a", "2")),
         Outgoing::value(deep),
         Outgoing::value(many),
         Outgoing::value("x".repeat(10_000_000)),
@@ -117,39 +94,17 @@ fn bad_records_stop_nothing_and_keep_their_bytes() {
     pipeline.audited();
     assert_eq!(pipeline.total("A"), 2);
     let letters = kafka().read(&pipeline.topic("dlq"));
-    let categories: Vec<_> = letters
-        .iter()
-        .map(|l| l.header("tallyflow-error-category").unwrap())
-        .collect();
-    let right = [
-        "undecodable",
-        "undecodable",
-        "undecodable",
-        "too_large",
-        "too_large",
-        "too_large",
-        "invalid_field",
-    ];
+    let categories: Vec<_> = letters.iter().map(|l| l.header("tallyflow-error-category").unwrap()).collect();
+    let right =
+        ["undecodable", "undecodable", "undecodable", "too_large", "too_large", "too_large", "invalid_field"];
     assert_eq!(categories, right);
     assert_eq!(letters.len(), bad.len());
     for (letter, original) in letters.iter().zip(&bad) {
-        assert_eq!(
-            (&letter.value, &letter.key),
-            (&original.value, &original.key)
-        );
+        assert_eq!((&letter.value, &letter.key), (&original.value, &original.key));
         assert_eq!(letter.header("tallyflow-stage"), Some("intake"));
     }
-    assert_eq!(
-        letters[1].header("tallyflow-retry-count"),
-        None,
-        "a stranger's header is stripped"
-    );
-    let names: Vec<&[u8]> = letters[1]
-        .headers
-        .iter()
-        .take(2)
-        .map(|h| h.name.as_slice())
-        .collect();
+    assert_eq!(letters[1].header("tallyflow-retry-count"), None, "a stranger's header is stripped");
+    let names: Vec<&[u8]> = letters[1].headers.iter().take(2).map(|h| h.name.as_slice()).collect();
     assert_eq!(names, [b"\xff\xfe".as_slice(), b"n"]);
     assert!(worker.is_ready());
 }
@@ -170,12 +125,7 @@ fn late_and_future_events_go_to_their_topic_with_their_reason() {
     let records = kafka().read(&pipeline.topic("late"));
     let said: Vec<_> = records
         .iter()
-        .map(|r| {
-            (
-                r.header("tallyflow-verdict").unwrap(),
-                r.header("tallyflow-reason").unwrap(),
-            )
-        })
+        .map(|r| (r.header("tallyflow-verdict").unwrap(), r.header("tallyflow-reason").unwrap()))
         .collect();
     assert_eq!(said, [("late", "age"), ("future", "age"), ("late", "age")]);
     assert_eq!(
@@ -193,14 +143,7 @@ fn sigterm_drains() {
     worker.terminate();
     let status = worker.wait(Duration::from_secs(15));
     assert_eq!(status.code(), Some(0), "{}", worker.stderr());
-    assert!(
-        !pipeline
-            .tallyflow
-            .state_dir()
-            .join("slot-0")
-            .join("http")
-            .exists()
-    );
+    assert!(!pipeline.tallyflow.state_dir().join("slot-0").join("http").exists());
     let _again = pipeline.start(0);
     pipeline.audited();
 }
@@ -214,25 +157,16 @@ fn a_lost_range_is_refused_by_name_and_booked_on_request() {
     worker.stop();
     kafka().produce(
         &pipeline.input,
-        &[
-            Outgoing::value(event("b", "A", 1)),
-            Outgoing::value(event("c", "A", 1)),
-        ],
+        &[Outgoing::value(event("b", "A", 1)), Outgoing::value(event("c", "A", 1))],
     );
     kafka().delete_records(&pipeline.input, 0, 2);
     let mut refused = pipeline.tallyflow.run(0);
     let status = refused.wait(Duration::from_secs(60));
     assert_eq!(status.code(), Some(1));
-    assert!(
-        refused.stderr().contains("offsets 1 to 1"),
-        "{}",
-        refused.stderr()
-    );
+    assert!(refused.stderr().contains("offsets 1 to 1"), "{}", refused.stderr());
     let mut accepted = pipeline.tallyflow.run_with(0, &["--accept-loss"]);
     accepted.wait_ready();
-    wait_until(PATIENCE, "the rest is counted", || {
-        (pipeline.total("A") == 2).then_some(())
-    });
+    wait_until(PATIENCE, "the rest is counted", || (pipeline.total("A") == 2).then_some(()));
     assert_eq!(pipeline.tally("intake", "skipped"), 1);
 }
 
@@ -245,32 +179,18 @@ fn state_that_is_in_use_or_foreign_is_named() {
     assert!(second.stderr().contains("slot 0"), "{}", second.stderr());
     let stranger = Pipeline::new("stranger", 1);
     std::fs::create_dir_all(stranger.tallyflow.state_dir().join("slot-0")).unwrap();
-    std::fs::write(
-        stranger.tallyflow.state_dir().join("slot-0").join("app"),
-        "another-app\n",
-    )
-    .unwrap();
+    std::fs::write(stranger.tallyflow.state_dir().join("slot-0").join("app"), "another-app\n").unwrap();
     let mut foreign = stranger.tallyflow.run(0);
     assert_eq!(foreign.wait(Duration::from_secs(30)).code(), Some(1));
-    assert!(
-        foreign.stderr().contains("another-app"),
-        "{}",
-        foreign.stderr()
-    );
+    assert!(foreign.stderr().contains("another-app"), "{}", foreign.stderr());
 }
 
 #[test]
 fn foreign_bytes_in_an_internal_topic_halt_with_their_place() {
     let pipeline = Pipeline::new("foreign", 1);
     let mut worker = pipeline.start(0);
-    kafka().produce(
-        &pipeline.topic("entries"),
-        &[Outgoing::value("not a frame").partition(2)],
-    );
+    kafka().produce(&pipeline.topic("entries"), &[Outgoing::value("not a frame").partition(2)]);
     assert_eq!(worker.wait(Duration::from_secs(60)).code(), Some(1));
     let said = worker.stderr();
-    assert!(
-        said.contains(&format!("{}-2 offset", pipeline.topic("entries"))),
-        "{said}"
-    );
+    assert!(said.contains(&format!("{}-2 offset", pipeline.topic("entries"))), "{said}");
 }

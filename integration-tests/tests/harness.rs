@@ -60,17 +60,11 @@ fn an_input_has_append_times_and_topics_can_be_changed() {
     let record = Outgoing::value("{\"a\": 1}").timestamp(1);
     kafka.produce(&topic, &vec![record; 5]);
     let read = kafka.read(&topic);
-    assert!(
-        read.iter()
-            .all(|r| r.timestamp_kind == TimestampKind::LogAppendTime && r.timestamp > 1)
-    );
+    assert!(read.iter().all(|r| r.timestamp_kind == TimestampKind::LogAppendTime && r.timestamp > 1));
     assert_eq!(read[4].json()["a"], 1);
 
     kafka.delete_records(&topic, 0, 3);
-    assert_eq!(
-        (kafka.low_watermarks(&topic), kafka.high_watermarks(&topic)),
-        (vec![3], vec![5])
-    );
+    assert_eq!((kafka.low_watermarks(&topic), kafka.high_watermarks(&topic)), (vec![3], vec![5]));
     kafka.add_partitions(&topic, 3);
     assert_eq!(kafka.read(&topic).len(), 2);
     assert_eq!(kafka.committed("nobody", &topic), [None; 3]);
@@ -78,10 +72,7 @@ fn an_input_has_append_times_and_topics_can_be_changed() {
     kafka.delete_topic(&topic);
     assert_eq!(kafka.partitions(&topic), None);
     kafka.create_input(&topic, 1);
-    assert_eq!(
-        kafka.produce(&topic, &[Outgoing::value("a new topic")]),
-        [(0, 0)]
-    );
+    assert_eq!(kafka.produce(&topic, &[Outgoing::value("a new topic")]), [(0, 0)]);
     assert_eq!(kafka.read(&topic).len(), 1);
 }
 
@@ -104,19 +95,13 @@ fn a_reader_of_committed_records_sees_whole_transactions_only() {
     send("committed");
     producer.commit_transaction(PATIENCE).unwrap();
     let texts = |records: Vec<tallyflow_integration_tests::Record>| -> Vec<String> {
-        records
-            .iter()
-            .map(|record| record.text().to_owned())
-            .collect()
+        records.iter().map(|record| record.text().to_owned()).collect()
     };
     assert_eq!(texts(kafka.read(&topic)), ["committed"]);
     producer.begin_transaction().unwrap();
     send("open");
     assert_eq!(texts(kafka.read_stable(&topic)), ["committed"]);
-    assert_eq!(
-        texts(kafka.read_uncommitted(&topic)),
-        ["aborted", "committed", "open"]
-    );
+    assert_eq!(texts(kafka.read_uncommitted(&topic)), ["aborted", "committed", "open"]);
     producer.commit_transaction(PATIENCE).unwrap();
     assert_eq!(texts(kafka.read(&topic)), ["committed", "open"]);
 }
@@ -147,21 +132,13 @@ fn stub(dir: &TempDir, script: &str) -> PathBuf {
 #[test]
 fn a_process_is_paused_resumed_and_ended() {
     let dir = TempDir::new().unwrap();
-    let stub = stub(
-        &dir,
-        "trap 'echo drained; exit 7' TERM\necho \"$@\"\nwhile :; do sleep 0.05; done",
-    );
+    let stub = stub(&dir, "trap 'echo drained; exit 7' TERM\necho \"$@\"\nwhile :; do sleep 0.05; done");
     let tallyflow = Tallyflow::with_binary(stub, "app = \"x\"\n");
     let folder = tallyflow.dir().to_owned();
-    assert_eq!(
-        fs::read_to_string(folder.join("topology.toml")).unwrap(),
-        "app = \"x\"\n"
-    );
+    assert_eq!(fs::read_to_string(folder.join("topology.toml")).unwrap(), "app = \"x\"\n");
 
     let mut worker = tallyflow.run_with(3, &["--stage", "count"]);
-    wait_until(PATIENCE, "it has started", || {
-        (!worker.stdout().is_empty()).then_some(())
-    });
+    wait_until(PATIENCE, "it has started", || (!worker.stdout().is_empty()).then_some(()));
     assert_eq!(worker.stdout(), "run --slot 3 --stage count\n");
     let state = |pid| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -169,9 +146,7 @@ fn a_process_is_paused_resumed_and_ended() {
     };
     worker.pause();
     let pid = worker.pid();
-    wait_until(PATIENCE, "it stands still", || {
-        (state(pid) == Some('T')).then_some(())
-    });
+    wait_until(PATIENCE, "it stands still", || (state(pid) == Some('T')).then_some(()));
     worker.terminate();
     assert_eq!(worker.exited(), None, "a paused process cannot drain");
     worker.resume();
@@ -185,10 +160,7 @@ fn a_process_is_paused_resumed_and_ended() {
     let dropped = tallyflow.run(1);
     let pid = dropped.pid();
     drop(dropped);
-    assert!(
-        !fs::exists(format!("/proc/{pid}")).unwrap(),
-        "it was not waited for"
-    );
+    assert!(!fs::exists(format!("/proc/{pid}")).unwrap(), "it was not waited for");
     drop(tallyflow);
     assert!(!folder.exists());
 }
@@ -227,8 +199,7 @@ fn a_worker_is_asked_over_http_where_it_says_it_is() {
         }
     });
     let dir = TempDir::new().unwrap();
-    let script =
-        format!("mkdir -p state/slot-0; echo {address} > state/slot-0/http; exec sleep 300");
+    let script = format!("mkdir -p state/slot-0; echo {address} > state/slot-0/http; exec sleep 300");
     let tallyflow = Tallyflow::with_binary(stub(&dir, &script), "");
     let mut worker = tallyflow.run(0);
     worker.wait_settled(PATIENCE);

@@ -81,18 +81,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     // Black box: it sees what a user sees. The generator says what must come out.
     ("integration-tests", &["generator"]),
-    (
-        "benches",
-        &[
-            "core",
-            "state",
-            "schemas",
-            "generator",
-            "runtime",
-            "kafka",
-            "rocks",
-        ],
-    ),
+    ("benches", &["core", "state", "schemas", "generator", "runtime", "kafka", "rocks"]),
 ];
 
 /// Libraries that have a home: library → the packages of ours that may import it.
@@ -129,13 +118,7 @@ fn violations(packages: &BTreeSet<String>, edges: &[Edge]) -> Vec<String> {
             found.push(format!("{package} has no row in LAYERS"));
         }
     }
-    for Edge {
-        from,
-        to,
-        ours,
-        dev,
-    } in edges
-    {
+    for Edge { from, to, ours, dev } in edges {
         let (from, to) = (from.as_str(), to.as_str());
         let allowed = if *ours {
             let row = layers.get(from).copied().unwrap_or_default();
@@ -157,27 +140,15 @@ fn short(name: &str) -> String {
 
 fn workspace() -> (BTreeSet<String>, Vec<Edge>) {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    let metadata = MetadataCommand::new()
-        .manifest_path(manifest)
-        .no_deps()
-        .exec()
-        .expect("cargo metadata");
-    let names: BTreeSet<String> = metadata
-        .packages
-        .iter()
-        .map(|p| p.name.to_string())
-        .collect();
+    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo metadata");
+    let names: BTreeSet<String> = metadata.packages.iter().map(|p| p.name.to_string()).collect();
     let mut edges = Vec::new();
     for package in &metadata.packages {
         for dependency in &package.dependencies {
             let ours = names.contains(&dependency.name);
             edges.push(Edge {
                 from: short(&package.name),
-                to: if ours {
-                    short(&dependency.name)
-                } else {
-                    dependency.name.clone()
-                },
+                to: if ours { short(&dependency.name) } else { dependency.name.clone() },
                 ours,
                 dev: dependency.kind == DependencyKind::Development,
             });
@@ -189,56 +160,26 @@ fn workspace() -> (BTreeSet<String>, Vec<Edge>) {
 #[test]
 fn no_package_imports_what_is_above_or_beside_it() {
     let (packages, edges) = workspace();
-    assert!(
-        packages.contains("core") && packages.contains("tallyflow"),
-        "{packages:?}"
-    );
+    assert!(packages.contains("core") && packages.contains("tallyflow"), "{packages:?}");
     assert!(edges.iter().any(|edge| edge.ours), "no edge was read");
     let found = violations(&packages, &edges);
-    assert!(
-        found.is_empty(),
-        "the layer law is broken:\n{}",
-        found.join("\n")
-    );
+    assert!(found.is_empty(), "the layer law is broken:\n{}", found.join("\n"));
 }
 
 #[test]
 fn the_law_has_teeth() {
-    let edge = |from: &str, to: &str, ours, dev| Edge {
-        from: from.into(),
-        to: to.into(),
-        ours,
-        dev,
-    };
+    let edge = |from: &str, to: &str, ours, dev| Edge { from: from.into(), to: to.into(), ours, dev };
     let cases = [
         (edge("core", "runtime", true, false), "upwards"),
         (edge("dedup", "tally", true, false), "a sibling"),
         (edge("dedup", "state", true, false), "beside"),
-        (
-            edge("runtime", "kafka", true, true),
-            "upwards, for tests only",
-        ),
-        (
-            edge("audit", "schemas", true, false),
-            "the auditor shares a codec",
-        ),
-        (
-            edge("integration-tests", "runtime", true, true),
-            "a black box looks inside",
-        ),
-        (
-            edge("runtime", "rdkafka", false, false),
-            "a library out of its home",
-        ),
-        (
-            edge("state", "rocksdb", false, true),
-            "the same, for tests only",
-        ),
+        (edge("runtime", "kafka", true, true), "upwards, for tests only"),
+        (edge("audit", "schemas", true, false), "the auditor shares a codec"),
+        (edge("integration-tests", "runtime", true, true), "a black box looks inside"),
+        (edge("runtime", "rdkafka", false, false), "a library out of its home"),
+        (edge("state", "rocksdb", false, true), "the same, for tests only"),
         (edge("intake", "tokio", false, false), "a pure crate waits"),
-        (
-            edge("core", "generator", true, false),
-            "for tests only, but not so",
-        ),
+        (edge("core", "generator", true, false), "for tests only, but not so"),
     ];
     for (edge, what) in cases {
         let found = violations(&BTreeSet::new(), std::slice::from_ref(&edge));

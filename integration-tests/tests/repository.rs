@@ -19,17 +19,10 @@ const RATCHET: &[(&str, usize)] = &[];
 const SKIPPED: &[&str] = &[".git", "target", "state", "node_modules"];
 
 /// Paths of a machine, which mean nothing on another one. In two pieces, so that this file does not contain them.
-const MACHINE_PATHS: &[(&str, &str)] = &[
-    ("/ro", "ot/"),
-    ("/ho", "me/"),
-    ("/Us", "ers/"),
-    ("/wo", "rk/"),
-];
+const MACHINE_PATHS: &[(&str, &str)] = &[("/ro", "ot/"), ("/ho", "me/"), ("/Us", "ers/"), ("/wo", "rk/")];
 
 /// Kinds of text files that are searched for machine paths.
-const TEXT: &[&str] = &[
-    "rs", "toml", "md", "sh", "yaml", "yml", "xml", "json", "avsc", "run",
-];
+const TEXT: &[&str] = &["rs", "toml", "md", "sh", "yaml", "yml", "xml", "json", "avsc", "run"];
 
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -71,14 +64,10 @@ fn complaints(path: &str, text: &str, ratchet: &[(&str, usize)]) -> Vec<String> 
         let allowed = ratchet.iter().find(|(file, _)| *file == path);
         match allowed {
             Some((_, limit)) if lines > *limit => {
-                found.push(format!(
-                    "{path} grew to {lines} lines, its ratchet says {limit}"
-                ));
+                found.push(format!("{path} grew to {lines} lines, its ratchet says {limit}"));
             }
             Some(_) if lines <= MAX_LINES => {
-                found.push(format!(
-                    "{path} is short enough now: take it off the ratchet"
-                ));
+                found.push(format!("{path} is short enough now: take it off the ratchet"));
             }
             None if lines > MAX_LINES => {
                 found.push(format!("{path} has {lines} lines, more than {MAX_LINES}"));
@@ -92,10 +81,7 @@ fn complaints(path: &str, text: &str, ratchet: &[(&str, usize)]) -> Vec<String> 
     }
     if TEXT.contains(&extension) || name == "run" {
         for (number, line) in text.lines().enumerate() {
-            if MACHINE_PATHS
-                .iter()
-                .any(|(a, b)| line.contains(&format!("{a}{b}")))
-            {
+            if MACHINE_PATHS.iter().any(|(a, b)| line.contains(&format!("{a}{b}"))) {
                 found.push(format!("{path}:{} names a path of one machine", number + 1));
             }
         }
@@ -106,60 +92,29 @@ fn complaints(path: &str, text: &str, ratchet: &[(&str, usize)]) -> Vec<String> 
 #[test]
 fn every_file_keeps_the_rules() {
     let files = files();
-    let rust = files
-        .iter()
-        .filter(|(path, _)| path.ends_with(".rs"))
-        .count();
-    assert!(
-        rust > 10,
-        "only {rust} files of Rust were found below {}",
-        root().display()
-    );
-    let found: Vec<String> = files
-        .iter()
-        .flat_map(|(path, text)| complaints(path, text, RATCHET))
-        .collect();
+    let rust = files.iter().filter(|(path, _)| path.ends_with(".rs")).count();
+    assert!(rust > 10, "only {rust} files of Rust were found below {}", root().display());
+    let found: Vec<String> = files.iter().flat_map(|(path, text)| complaints(path, text, RATCHET)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
 fn the_ratchet_names_files_that_exist() {
     for (path, _) in RATCHET {
-        assert!(
-            root().join(path).is_file(),
-            "{path} is gone: take it off the ratchet"
-        );
+        assert!(root().join(path).is_file(), "{path} is gone: take it off the ratchet");
     }
 }
 
 #[test]
 fn the_rules_have_teeth() {
     let long = format!("//! A header.\n{}", "\n".repeat(MAX_LINES));
-    assert_eq!(
-        complaints("a/src/b.rs", "//! A header.\n", &[]),
-        Vec::<String>::new()
-    );
+    assert_eq!(complaints("a/src/b.rs", "//! A header.\n", &[]), Vec::<String>::new());
     assert_eq!(complaints("a/src/b.rs", "use c;\n", &[]).len(), 1);
-    assert_eq!(
-        complaints("a/tests/b.rs", "use c;\n", &[]),
-        Vec::<String>::new()
-    );
+    assert_eq!(complaints("a/tests/b.rs", "use c;\n", &[]), Vec::<String>::new());
     assert_eq!(complaints("a/src/b.rs", &long, &[]).len(), 1);
-    assert_eq!(
-        complaints("a/src/b.rs", &long, &[("a/src/b.rs", 500)]),
-        Vec::<String>::new()
-    );
-    assert_eq!(
-        complaints("a/src/b.rs", &long, &[("a/src/b.rs", 300)]).len(),
-        1
-    );
-    assert_eq!(
-        complaints("a/src/b.rs", "//! A.\n", &[("a/src/b.rs", 500)]).len(),
-        1
-    );
+    assert_eq!(complaints("a/src/b.rs", &long, &[("a/src/b.rs", 500)]), Vec::<String>::new());
+    assert_eq!(complaints("a/src/b.rs", &long, &[("a/src/b.rs", 300)]).len(), 1);
+    assert_eq!(complaints("a/src/b.rs", "//! A.\n", &[("a/src/b.rs", 500)]).len(), 1);
     let (start, end) = MACHINE_PATHS[0];
-    assert_eq!(
-        complaints("docs/a.md", &format!("see {start}{end}x"), &[]).len(),
-        1
-    );
+    assert_eq!(complaints("docs/a.md", &format!("see {start}{end}x"), &[]).len(), 1);
 }

@@ -94,10 +94,7 @@ pub struct RowError {
 ///
 /// Where it is not JSON, or a field is missing or of another type.
 pub fn window(value: &[u8]) -> Result<WindowColumns, RowError> {
-    serde_json::from_slice(value).map_err(|cause| RowError {
-        topic: "windows",
-        cause,
-    })
+    serde_json::from_slice(value).map_err(|cause| RowError { topic: "windows", cause })
 }
 
 /// Reads a value of `<app>.counts`.
@@ -106,10 +103,7 @@ pub fn window(value: &[u8]) -> Result<WindowColumns, RowError> {
 ///
 /// As [`window`].
 pub fn count(value: &[u8]) -> Result<CountColumns, RowError> {
-    serde_json::from_slice(value).map_err(|cause| RowError {
-        topic: "counts",
-        cause,
-    })
+    serde_json::from_slice(value).map_err(|cause| RowError { topic: "counts", cause })
 }
 
 #[cfg(test)]
@@ -121,20 +115,14 @@ mod tests {
         let value = br#"{"namespace":"n","counter":"c","region":"eu","total":null,"total_exact":"9223372036854775808",
             "overflow":true,"events":2,"epoch":0,"revision":4,"cleared_at":null,"complete_through":7,"new":{"x":1}}"#;
         let row = count(value).unwrap();
-        assert_eq!(
-            (row.total, row.overflow, row.dimension("region")),
-            (None, true, Some("eu"))
-        );
+        assert_eq!((row.total, row.overflow, row.dimension("region")), (None, true, Some("eu")));
         assert_eq!((row.dimension("new"), row.dimension("tier")), (None, None));
     }
 
     #[test]
     fn what_is_no_row_says_so() {
         let error = window(b"{}").unwrap_err().to_string();
-        assert!(
-            error.starts_with("not a row of windows: missing field"),
-            "{error}"
-        );
+        assert!(error.starts_with("not a row of windows: missing field"), "{error}");
         assert!(count(b"\xff").is_err());
     }
 }

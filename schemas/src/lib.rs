@@ -12,15 +12,7 @@
 //!
 //! Keeps: LG-1 (each event of a record is told once). Must not know: Kafka, stages, time limits, identities.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod columns;
 mod json;

@@ -17,11 +17,7 @@ pub fn parse_ms(text: &str) -> Option<i64> {
     let hour = mark(&mut rest, b'T').and_then(|()| digits(&mut rest, 2))?;
     let minute = mark(&mut rest, b':').and_then(|()| digits(&mut rest, 2))?;
     let second = mark(&mut rest, b':').and_then(|()| digits(&mut rest, 2))?;
-    let nanosecond = if mark(&mut rest, b'.').is_some() {
-        fraction(&mut rest)?
-    } else {
-        0
-    };
+    let nanosecond = if mark(&mut rest, b'.').is_some() { fraction(&mut rest)? } else { 0 };
     let offset_s = offset(&mut rest)?;
     if !rest.is_empty() {
         return None;
@@ -36,10 +32,7 @@ pub fn parse_ms(text: &str) -> Option<i64> {
         i8::try_from(second).ok()?,
         nanosecond,
     );
-    let instant = Offset::from_seconds(offset_s)
-        .ok()?
-        .to_timestamp(local.ok()?)
-        .ok()?;
+    let instant = Offset::from_seconds(offset_s).ok()?.to_timestamp(local.ok()?).ok()?;
     i64::try_from(instant.as_nanosecond().div_euclid(1_000_000)).ok()
 }
 
@@ -47,10 +40,8 @@ pub fn parse_ms(text: &str) -> Option<i64> {
 fn digits(rest: &mut &[u8], count: usize) -> Option<i32> {
     let (head, tail) = rest.split_at_checked(count)?;
     *rest = tail;
-    head.iter().try_fold(0, |number, byte| {
-        byte.is_ascii_digit()
-            .then(|| number * 10 + i32::from(byte - b'0'))
-    })
+    head.iter()
+        .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i32::from(byte - b'0')))
 }
 
 /// Takes this character, in either case.
@@ -62,9 +53,7 @@ fn mark(rest: &mut &[u8], wanted: u8) -> Option<()> {
 /// Takes one digit or more, as nanoseconds: those below cannot move a floor.
 fn fraction(rest: &mut &[u8]) -> Option<i32> {
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (all, tail) = rest
-        .split_at_checked(count)
-        .filter(|(all, _)| !all.is_empty())?;
+    let (all, tail) = rest.split_at_checked(count).filter(|(all, _)| !all.is_empty())?;
     *rest = tail;
     let padded = all.iter().chain(std::iter::repeat(&b'0')).take(9);
     Some(padded.fold(0, |number, byte| number * 10 + i32::from(byte - b'0')))

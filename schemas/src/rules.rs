@@ -44,10 +44,7 @@ impl EventRules {
     ///
     /// `InvalidField` or `UnknownNamespace`.
     pub fn namespace(&self, path: impl FnOnce() -> String, namespace: &str) -> Result<(), Failure> {
-        let known = self
-            .namespaces
-            .as_ref()
-            .is_none_or(|names| names.iter().any(|name| name == namespace));
+        let known = self.namespaces.as_ref().is_none_or(|names| names.iter().any(|name| name == namespace));
         if !has_length(namespace, NAMESPACE_LIMIT_BYTES) {
             return Err(wrong_length(&path(), namespace, NAMESPACE_LIMIT_BYTES));
         }
@@ -85,11 +82,8 @@ impl EventRules {
         if value.len() <= DIMENSION_LIMIT_BYTES {
             return Ok(());
         }
-        let message = format!(
-            "{}: {} bytes, at most {DIMENSION_LIMIT_BYTES} are allowed",
-            path(),
-            value.len()
-        );
+        let message =
+            format!("{}: {} bytes, at most {DIMENSION_LIMIT_BYTES} are allowed", path(), value.len());
         Err(Failure::new(Category::InvalidField, message))
     }
 
@@ -102,28 +96,17 @@ impl EventRules {
         if time_ms > 0 {
             return Ok(());
         }
-        Err(Failure::new(
-            Category::InvalidField,
-            format!("{}: not after 1970-01-01T00:00:00Z", path()),
-        ))
+        Err(Failure::new(Category::InvalidField, format!("{}: not after 1970-01-01T00:00:00Z", path())))
     }
 }
 
 /// The value of the last `id` header, as Kafka's own lookup has it; `None` without one, or where it is null.
 pub fn header_id<'a>(headers: &[HeaderView<'a>]) -> Option<&'a [u8]> {
-    headers
-        .iter()
-        .rev()
-        .find(|header| header.name == ID_HEADER)
-        .and_then(|header| header.value)
+    headers.iter().rev().find(|header| header.name == ID_HEADER).and_then(|header| header.value)
 }
 
 fn length(path: impl FnOnce() -> String, text: &str, limit: usize) -> Result<(), Failure> {
-    if has_length(text, limit) {
-        Ok(())
-    } else {
-        Err(wrong_length(&path(), text, limit))
-    }
+    if has_length(text, limit) { Ok(()) } else { Err(wrong_length(&path(), text, limit)) }
 }
 
 fn has_length(text: &str, limit: usize) -> bool {

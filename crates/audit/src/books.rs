@@ -33,10 +33,7 @@ pub(crate) struct Source {
 impl Source {
     /// The first retained offset; unless it was said, nothing before the first record is assumed to be known.
     pub(crate) fn start_offset(&self) -> i64 {
-        self.said_start
-            .or(self.first_offset)
-            .or(self.said_end)
-            .unwrap_or(0)
+        self.said_start.or(self.first_offset).or(self.said_end).unwrap_or(0)
     }
 
     pub(crate) fn end_offset(&self) -> i64 {
@@ -115,18 +112,15 @@ pub(crate) fn compare_books(
             compared,
         });
     }
-    books
-        .sources
-        .sort_by(|one, other| (&one.topic, one.partition).cmp(&(&other.topic, other.partition)));
+    books.sources.sort_by(|one, other| (&one.topic, one.partition).cmp(&(&other.topic, other.partition)));
     books.not_settled.sort();
     add_overall(&mut books.recounted, &lawful.overall);
     if all_known {
         compare_verdicts("all sources", &lawful.overall, &count, slack, findings);
     }
     if slack > 0 {
-        let note = format!(
-            "{slack} held, retried or redriven events took a way that the raw topics do not show"
-        );
+        let note =
+            format!("{slack} held, retried or redriven events took a way that the raw topics do not show");
         books.notes.push(note);
     }
     books
@@ -135,8 +129,7 @@ pub(crate) fn compare_books(
 /// What intake decides adds up over partitions; what count decides is known more exactly for all together.
 fn add_intake(all: &mut Tallies, source: &Tallies) {
     let mut own = *source;
-    (own.counted, own.duplicate, own.conflict) =
-        (Range::default(), Range::default(), Range::default());
+    (own.counted, own.duplicate, own.conflict) = (Range::default(), Range::default(), Range::default());
     // The horizon's part of late is open per partition and added once for all; intake's is the least here.
     own.late = Range::exactly(source.late.lo);
     all.add(&own);
@@ -156,10 +149,7 @@ fn check_settled(source: &Source, published: Option<&Published>, reasons: &mut V
     match through {
         None if end == 0 => return,
         None => {
-            reasons.push(format!(
-                "the ledger has no intake row of {}, its end is {end}",
-                source.name()
-            ));
+            reasons.push(format!("the ledger has no intake row of {}, its end is {end}", source.name()));
             return;
         }
         Some(through) if through != end => {
@@ -171,8 +161,7 @@ fn check_settled(source: &Source, published: Option<&Published>, reasons: &mut V
         }
         Some(_) => {}
     }
-    let (admitted, applied) =
-        published.map_or((0, 0), |row| (row.intake.admitted, row.count.admitted));
+    let (admitted, applied) = published.map_or((0, 0), |row| (row.intake.admitted, row.count.admitted));
     if admitted != applied {
         reasons.push(format!(
             "intake admitted {admitted} events of {}, count has applied {applied}",
@@ -192,11 +181,7 @@ fn compare_source(
     let intake = &found.intake;
     let exact = [
         ("received", source.received, intake.received),
-        (
-            "admitted and held",
-            verdicts.admitted,
-            intake.admitted + intake.held,
-        ),
+        ("admitted and held", verdicts.admitted, intake.admitted + intake.held),
         ("late", source.late, intake.late),
         ("future", source.future, intake.future),
         ("invalid", source.invalid, intake.invalid),
@@ -204,11 +189,7 @@ fn compare_source(
     for (field, recounted, published) in exact {
         let least = i64::try_from(recounted).unwrap_or(i64::MAX);
         if published < least || (complete && published != least) {
-            let expected = if complete {
-                least.to_string()
-            } else {
-                format!("at least {least}")
-            };
+            let expected = if complete { least.to_string() } else { format!("at least {least}") };
             findings.differ(
                 DifferenceKind::LedgerDiffers,
                 format!("{name} intake {field}"),
@@ -226,13 +207,7 @@ fn compare_source(
 }
 
 /// Count's verdicts within what is lawful, give or take what was moved.
-fn compare_verdicts(
-    name: &str,
-    lawful: &Verdicts,
-    count: &Tally,
-    slack: u64,
-    findings: &mut Findings,
-) {
+fn compare_verdicts(name: &str, lawful: &Verdicts, count: &Tally, slack: u64, findings: &mut Findings) {
     let open = [
         ("counted", lawful.counted, count.counted),
         ("duplicate", lawful.duplicate, count.duplicate),
@@ -240,17 +215,9 @@ fn compare_verdicts(
         ("late by horizon", lawful.late, count.late),
     ];
     for (field, range, published) in open {
-        let wide = Range {
-            lo: range.lo.saturating_sub(slack),
-            hi: range.hi.saturating_add(slack),
-        };
+        let wide = Range { lo: range.lo.saturating_sub(slack), hi: range.hi.saturating_add(slack) };
         if !wide.contains(published) {
-            findings.differ(
-                DifferenceKind::LedgerDiffers,
-                format!("{name} count {field}"),
-                wide,
-                published,
-            );
+            findings.differ(DifferenceKind::LedgerDiffers, format!("{name} count {field}"), wide, published);
         }
     }
 }
@@ -266,11 +233,6 @@ fn check_closed(name: &str, all: &Tally, findings: &mut Findings) {
         + all.held
         + all.discarded;
     if all.received != verdicts {
-        findings.differ(
-            DifferenceKind::BooksOpen,
-            format!("{name} books"),
-            all.received,
-            verdicts,
-        );
+        findings.differ(DifferenceKind::BooksOpen, format!("{name} books"), all.received, verdicts);
     }
 }

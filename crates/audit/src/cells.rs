@@ -51,10 +51,7 @@ impl Table {
         let start_of = |time_ms: i64| size_ms.map_or(0, |size| time_ms.div_euclid(size) * size);
         let mut rows: HashMap<Place, Expected> = HashMap::new();
         for ((key, slice_start), cell) in &lawful.fixed {
-            rows.entry((*key, start_of(*slice_start)))
-                .or_default()
-                .fixed
-                .add(cell);
+            rows.entry((*key, start_of(*slice_start))).or_default().fixed.add(cell);
         }
         let place_of = |payload: &Payload| (payload.key, start_of(payload.event_time_ms));
         for group in &lawful.groups {
@@ -65,19 +62,12 @@ impl Table {
     }
 }
 
-fn add_group(
-    group: &Group,
-    place_of: &impl Fn(&Payload) -> Place,
-    rows: &mut HashMap<Place, Expected>,
-) {
+fn add_group(group: &Group, place_of: &impl Fn(&Payload) -> Place, rows: &mut HashMap<Place, Expected>) {
     let sole = group.clusters.len() == 1;
     for cluster in &group.clusters {
         let mut by_place: BTreeMap<Place, Item> = BTreeMap::new();
         for payload in cluster {
-            by_place
-                .entry(place_of(payload))
-                .or_default()
-                .push((payload.delta.into(), 1));
+            by_place.entry(place_of(payload)).or_default().push((payload.delta.into(), 1));
         }
         let certain_here = sole && by_place.len() == 1;
         for (place, mut item) in by_place {
@@ -103,10 +93,7 @@ impl Expected {
             }
             reachable = reachable
                 .iter()
-                .flat_map(|(sum, events)| {
-                    item.iter()
-                        .map(move |(more, one)| (sum + more, events + one))
-                })
+                .flat_map(|(sum, events)| item.iter().map(move |(more, one)| (sum + more, events + one)))
                 .collect();
         }
         reachable.contains(&(sum, events))
@@ -203,44 +190,24 @@ mod tests {
     use super::*;
 
     fn payload(key: KeyId, delta: i64, event_time_ms: i64) -> Payload {
-        Payload {
-            key,
-            delta,
-            event_time_ms,
-        }
+        Payload { key, delta, event_time_ms }
     }
 
     fn group(clusters: Vec<Vec<Payload>>) -> Group {
-        Group {
-            clusters,
-            first_append_ms: 0,
-        }
+        Group { clusters, first_append_ms: 0 }
     }
 
     fn lawful(fixed: &[(Place, i128, u64)], groups: Vec<Group>) -> Lawful {
-        let mut lawful = Lawful {
-            groups,
-            ..Lawful::default()
-        };
+        let mut lawful = Lawful { groups, ..Lawful::default() };
         for (place, sum, events) in fixed {
-            lawful.fixed.insert(
-                *place,
-                Cell {
-                    sum: *sum,
-                    events: *events,
-                    newest_append_ms: 0,
-                },
-            );
+            lawful.fixed.insert(*place, Cell { sum: *sum, events: *events, newest_append_ms: 0 });
         }
         lawful
     }
 
     #[test]
     fn slices_add_up_to_windows() {
-        let from = lawful(
-            &[((1, 0), 5, 1), ((1, 60), -2, 1), ((1, 120), 7, 1)],
-            vec![],
-        );
+        let from = lawful(&[((1, 0), 5, 1), ((1, 60), -2, 1), ((1, 120), 7, 1)], vec![]);
         let windows = Table::new(&from, Some(120));
         assert!(windows.rows[&(1, 0)].allows(3, 2));
         assert!(!windows.rows[&(1, 0)].allows(5, 1));
@@ -252,45 +219,26 @@ mod tests {
     #[test]
     fn either_payload_in_one_row() {
         let table = Table::new(
-            &lawful(
-                &[((1, 0), 10, 2)],
-                vec![group(vec![vec![payload(1, 1, 5), payload(1, 5, 5)]])],
-            ),
+            &lawful(&[((1, 0), 10, 2)], vec![group(vec![vec![payload(1, 1, 5), payload(1, 5, 5)]])]),
             Some(60),
         );
         let row = &table.rows[&(1, 0)];
-        for (sum, events, fine) in [
-            (11, 3, true),
-            (15, 3, true),
-            (16, 4, false),
-            (10, 2, false),
-            (12, 3, false),
-        ] {
+        for (sum, events, fine) in
+            [(11, 3, true), (15, 3, true), (16, 4, false), (10, 2, false), (12, 3, false)]
+        {
             assert_eq!(row.allows(sum, events), fine, "{sum} {events}");
         }
     }
 
     #[test]
     fn payloads_in_two_rows_are_tied() {
-        let table = Table::new(
-            &lawful(
-                &[],
-                vec![group(vec![vec![payload(1, 1, 5), payload(1, 1, 65)]])],
-            ),
-            Some(60),
-        );
+        let table =
+            Table::new(&lawful(&[], vec![group(vec![vec![payload(1, 1, 5), payload(1, 1, 65)]])]), Some(60));
         for place in [(1, 0), (1, 60)] {
             assert!(table.rows[&place].allows(0, 0) && table.rows[&place].allows(1, 1));
         }
         let component = &table.components[0];
-        assert_eq!(
-            (
-                component.places.len(),
-                component.least_events,
-                component.most_events
-            ),
-            (2, 1, 1)
-        );
+        assert_eq!((component.places.len(), component.least_events, component.most_events), (2, 1, 1));
     }
 
     #[test]
@@ -311,9 +259,7 @@ mod tests {
 
     #[test]
     fn many_choices_fall_back_to_bounds() {
-        let groups = (0..40)
-            .map(|n| group(vec![vec![payload(1, 1, n), payload(1, 1 << n, n)]]))
-            .collect();
+        let groups = (0..40).map(|n| group(vec![vec![payload(1, 1, n), payload(1, 1 << n, n)]])).collect();
         let table = Table::new(&lawful(&[], groups), Some(60));
         let row = &table.rows[&(1, 0)];
         assert!(row.allows(40, 40));

@@ -45,10 +45,7 @@ pub(crate) fn compare_table(
 ) -> Checked {
     let name = window.map_or(TOTALS, |window| window.name.as_str());
     let mut checked = Checked {
-        report: TableReport {
-            table: name.to_owned(),
-            ..TableReport::default()
-        },
+        report: TableReport { table: name.to_owned(), ..TableReport::default() },
         skipped: HashSet::new(),
     };
     let places: BTreeSet<Place> = expected.rows.keys().chain(rows.keys()).copied().collect();
@@ -69,14 +66,7 @@ pub(crate) fn compare_table(
             }
         }
     }
-    compare_components(
-        context,
-        window,
-        expected,
-        rows,
-        (&checked.skipped, &wrong),
-        findings,
-    );
+    compare_components(context, window, expected, rows, (&checked.skipped, &wrong), findings);
     checked
 }
 
@@ -89,50 +79,29 @@ fn left_out(
     row: Option<&Row>,
 ) -> Option<LeftOutReason> {
     let Some(window) = window else {
-        return context
-            .lost_through_ms
-            .map(|_| LeftOutReason::RawNotRetained);
+        return context.lost_through_ms.map(|_| LeftOutReason::RawNotRetained);
     };
-    if context
-        .lost_through_ms
-        .is_some_and(|lost_ms| start_ms <= lost_ms)
-    {
+    if context.lost_through_ms.is_some_and(|lost_ms| start_ms <= lost_ms) {
         return Some(LeftOutReason::RawNotRetained);
     }
     let must = must.filter(|must| row.is_none() && !must.allows(0, 0))?;
-    let oldest_kept_ms = context
-        .config
-        .now_ms
-        .zip(context.config.keep_ms)
-        .map(|(now, keep)| now.saturating_sub(keep));
+    let oldest_kept_ms =
+        context.config.now_ms.zip(context.config.keep_ms).map(|(now, keep)| now.saturating_sub(keep));
     if oldest_kept_ms.is_some_and(|oldest| must.fixed.newest_append_ms <= oldest) {
         return Some(LeftOutReason::Expired);
     }
-    let final_ms = start_ms
-        .saturating_add(window.size_ms)
-        .saturating_add(window.grace_ms);
-    let is_final = context
-        .complete_through_ms
-        .is_some_and(|through| through >= final_ms);
+    let final_ms = start_ms.saturating_add(window.size_ms).saturating_add(window.grace_ms);
+    let is_final = context.complete_through_ms.is_some_and(|through| through >= final_ms);
     (window.finals_only && !is_final).then_some(LeftOutReason::NotFinal)
 }
 
 /// Whether one row is right; says so if it is not.
-fn compare_row(
-    place: &str,
-    must: Option<&Expected>,
-    row: Option<&Row>,
-    findings: &mut Findings,
-) -> bool {
+fn compare_row(place: &str, must: Option<&Expected>, row: Option<&Row>, findings: &mut Findings) -> bool {
     let (kind, lawful, found) = match (must, row) {
         (Some(must), Some(row)) if must.allows(row.sum, row.events) => return true,
         (Some(must), Some(row)) => (DifferenceKind::CountDiffers, shown(must), shown_row(row)),
         (Some(must), None) => (DifferenceKind::RowMissing, shown(must), "no row".to_owned()),
-        (None, Some(row)) => (
-            DifferenceKind::RowUnexpected,
-            "no row".to_owned(),
-            shown_row(row),
-        ),
+        (None, Some(row)) => (DifferenceKind::RowUnexpected, "no row".to_owned(), shown_row(row)),
         (None, None) => return true,
     };
     findings.differ(kind, place.to_owned(), lawful, found);
@@ -150,30 +119,15 @@ fn compare_components(
     findings: &mut Findings,
 ) {
     for component in &expected.components {
-        if component
-            .places
-            .iter()
-            .any(|place| skipped.contains(place) || wrong.contains(place))
-        {
+        if component.places.iter().any(|place| skipped.contains(place) || wrong.contains(place)) {
             continue;
         }
-        let held: u64 = component
-            .places
-            .iter()
-            .filter_map(|place| rows.get(place))
-            .map(|row| row.events)
-            .sum();
+        let held: u64 =
+            component.places.iter().filter_map(|place| rows.get(place)).map(|row| row.events).sum();
         if !(component.least_events..=component.most_events).contains(&held) {
-            let names: Vec<_> = component
-                .places
-                .iter()
-                .take(4)
-                .map(|place| describe(context, window, *place))
-                .collect();
-            let lawful = format!(
-                "{} to {} events together",
-                component.least_events, component.most_events
-            );
+            let names: Vec<_> =
+                component.places.iter().take(4).map(|place| describe(context, window, *place)).collect();
+            let lawful = format!("{} to {} events together", component.least_events, component.most_events);
             findings.differ(
                 DifferenceKind::ChoiceDiffers,
                 names.join(", "),
@@ -195,22 +149,13 @@ pub(crate) fn compare_with_totals(
     let mut sums: HashMap<KeyId, (i128, u64)> = HashMap::new();
     for ((key, _), row) in rows {
         let sum = sums.entry(*key).or_default();
-        *sum = (
-            sum.0.saturating_add(row.sum),
-            sum.1.saturating_add(row.events),
-        );
+        *sum = (sum.0.saturating_add(row.sum), sum.1.saturating_add(row.events));
     }
-    let open: BTreeSet<KeyId> = totals
-        .rows
-        .iter()
-        .filter(|(_, row)| !row.items.is_empty())
-        .map(|((key, _), _)| *key)
-        .collect();
+    let open: BTreeSet<KeyId> =
+        totals.rows.iter().filter(|(_, row)| !row.items.is_empty()).map(|((key, _), _)| *key).collect();
     for key in open.difference(&skipped.into_iter().collect()) {
         let held = sums.get(key).copied().unwrap_or_default();
-        let total = total_rows
-            .get(&(*key, 0))
-            .map_or((0, 0), |row| (row.sum, row.events));
+        let total = total_rows.get(&(*key, 0)).map_or((0, 0), |row| (row.sum, row.events));
         if held != total {
             let place = format!(
                 "{} against {TOTALS} of {}",
@@ -236,16 +181,10 @@ fn shown(must: &Expected) -> String {
     if must.items.is_empty() {
         format!("{} in {} events", sums.0, events.0)
     } else {
-        format!(
-            "{} to {} in {} to {} events, by choice",
-            sums.0, sums.1, events.0, events.1
-        )
+        format!("{} to {} in {} to {} events, by choice", sums.0, sums.1, events.0, events.1)
     }
 }
 
 fn shown_row(row: &Row) -> String {
-    format!(
-        "{} in {} events, revision {}",
-        row.sum, row.events, row.revision
-    )
+    format!("{} in {} events, revision {}", row.sum, row.events, row.revision)
 }

@@ -23,12 +23,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            record_bytes: 1024 * 1024,
-            depth: 64,
-            members: 10_000,
-            packed_events: 10_000,
-        }
+        Self { record_bytes: 1024 * 1024, depth: 64, members: 10_000, packed_events: 10_000 }
     }
 }
 
@@ -49,12 +44,7 @@ impl WindowSpec {
     /// A table without grace that publishes updates.
     #[must_use]
     pub fn new(name: impl Into<String>, size_ms: i64) -> Self {
-        Self {
-            name: name.into(),
-            size_ms,
-            grace_ms: 0,
-            finals_only: false,
-        }
+        Self { name: name.into(), size_ms, grace_ms: 0, finals_only: false }
     }
 }
 
@@ -127,9 +117,7 @@ pub enum AuditError {
         future_ms: i64,
     },
     /// The slice is not positive, or does not divide a window.
-    #[error(
-        "window {window} of {size_ms} ms is not a positive whole multiple of the slice of {slice_ms} ms"
-    )]
+    #[error("window {window} of {size_ms} ms is not a positive whole multiple of the slice of {slice_ms} ms")]
     Slice {
         /// Name of the window table.
         window: String,
@@ -158,24 +146,16 @@ impl Rules {
         check_horizon(&config)?;
         check_windows(&config)?;
         check_names(&config)?;
-        let namespaces = config
-            .namespaces
-            .as_ref()
-            .map(|names| names.iter().cloned().collect());
+        let namespaces = config.namespaces.as_ref().map(|names| names.iter().cloned().collect());
         Ok(Self { config, namespaces })
     }
 
     pub(crate) fn knows_namespace(&self, name: &str) -> bool {
-        self.namespaces
-            .as_ref()
-            .is_none_or(|names| names.contains(name))
+        self.namespaces.as_ref().is_none_or(|names| names.contains(name))
     }
 
     pub(crate) fn takes_record_time(&self, topic: &str) -> bool {
-        self.config
-            .record_time_topics
-            .iter()
-            .any(|name| name == topic)
+        self.config.record_time_topics.iter().any(|name| name == topic)
     }
 }
 
@@ -227,41 +207,21 @@ mod tests {
 
     #[test]
     fn a_horizon_shorter_than_accept_and_future_is_refused() {
-        let base = AuditConfig {
-            accept_ms: 300,
-            future_ms: 5,
-            remember_ms: 305,
-            ..AuditConfig::default()
-        };
+        let base = AuditConfig { accept_ms: 300, future_ms: 5, remember_ms: 305, ..AuditConfig::default() };
         assert!(Rules::new(base.clone()).is_ok());
-        for (accept_ms, future_ms, remember_ms) in [
-            (300, 5, 304),
-            (-1, 5, 305),
-            (300, -1, 305),
-            (i64::MAX, 1, i64::MAX),
-        ] {
-            let config = AuditConfig {
-                accept_ms,
-                future_ms,
-                remember_ms,
-                ..base.clone()
-            };
-            assert!(
-                matches!(Rules::new(config), Err(AuditError::Horizon { .. })),
-                "{accept_ms} {future_ms}"
-            );
+        for (accept_ms, future_ms, remember_ms) in
+            [(300, 5, 304), (-1, 5, 305), (300, -1, 305), (i64::MAX, 1, i64::MAX)]
+        {
+            let config = AuditConfig { accept_ms, future_ms, remember_ms, ..base.clone() };
+            assert!(matches!(Rules::new(config), Err(AuditError::Horizon { .. })), "{accept_ms} {future_ms}");
         }
     }
 
     #[test]
     fn a_slice_must_divide_every_window() {
-        for (size_ms, slice_ms, fine) in [
-            (60, 60, true),
-            (60, 20, true),
-            (60, 25, false),
-            (0, 1, false),
-            (60, 0, false),
-        ] {
+        for (size_ms, slice_ms, fine) in
+            [(60, 60, true), (60, 20, true), (60, 25, false), (0, 1, false), (60, 0, false)]
+        {
             let config = AuditConfig {
                 windows: vec![WindowSpec::new("w", size_ms)],
                 slice_ms,
@@ -273,18 +233,9 @@ mod tests {
 
     #[test]
     fn a_name_may_be_used_once() {
-        let twice = AuditConfig {
-            dimensions: vec!["r".into(), "r".into()],
-            ..AuditConfig::default()
-        };
-        assert_eq!(
-            Rules::new(twice).err(),
-            Some(AuditError::NameTwice { name: "r".into() })
-        );
-        let table = AuditConfig {
-            not_recounted: vec!["minute".into()],
-            ..AuditConfig::default()
-        };
+        let twice = AuditConfig { dimensions: vec!["r".into(), "r".into()], ..AuditConfig::default() };
+        assert_eq!(Rules::new(twice).err(), Some(AuditError::NameTwice { name: "r".into() }));
+        let table = AuditConfig { not_recounted: vec!["minute".into()], ..AuditConfig::default() };
         assert!(Rules::new(table).is_err());
     }
 }

@@ -95,9 +95,7 @@ fn record_of<'a>(
         return Err(Category::Undecodable);
     }
     let members = json::members(raw).ok_or(Category::InvalidField)?;
-    let packed = members
-        .iter()
-        .find(|(key, value)| key == "events" && json::shape(value) != Shape::Null);
+    let packed = members.iter().find(|(key, value)| key == "events" && json::shape(value) != Shape::Null);
     match packed {
         None => Ok(vec![event_of(raw, members, header_id, 0, rules)]),
         Some((_, list)) => packed_events(&members, list, header_id, rules),
@@ -114,10 +112,7 @@ fn packed_events<'a>(
     let limits = rules.config.limits;
     let mut budget = limits.members;
     json::check_members(envelope, &mut budget, "")?;
-    for (key, value) in envelope
-        .iter()
-        .filter(|(key, value)| key != "events" && json::is_container(value))
-    {
+    for (key, value) in envelope.iter().filter(|(key, value)| key != "events" && json::is_container(value)) {
         check_depth(value, 1, rules)?;
         json::check_tree(value, &mut budget, key)?;
     }
@@ -152,19 +147,14 @@ fn event_of<'a>(
     check_depth(raw, outer, rules)?;
     json::check_object(&members, &mut rules.config.limits.members.clone(), "")?;
     let field = |name: &str| {
-        let found = members
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| *value);
+        let found = members.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
         found.filter(|value| json::shape(value) != Shape::Null)
     };
     let event = Event {
         event_id: event_id(field("event_id"), header_id)?,
         namespace: namespace(field("namespace"), rules)?,
         counter: required_name(field("counter"), COUNTER_BYTES)?,
-        delta: field("delta").map_or(Ok(1), |raw| {
-            json::integer(raw).ok_or(Category::InvalidField)
-        })?,
+        delta: field("delta").map_or(Ok(1), |raw| json::integer(raw).ok_or(Category::InvalidField))?,
         event_time_ms: event_time(field("event_time"))?,
         dimensions: dimensions(field("dimensions"), rules)?,
     };
@@ -173,18 +163,11 @@ fn event_of<'a>(
 }
 
 fn check_depth(raw: &RawValue, outer: usize, rules: &Rules) -> Result<(), Category> {
-    if outer + json::depth(raw.get()) > rules.config.limits.depth {
-        Err(Category::TooLarge)
-    } else {
-        Ok(())
-    }
+    if outer + json::depth(raw.get()) > rules.config.limits.depth { Err(Category::TooLarge) } else { Ok(()) }
 }
 
 /// The payload's id, or the header's where the payload has none.
-fn event_id<'a>(
-    field: Option<&'a RawValue>,
-    header_id: Option<&'a [u8]>,
-) -> Result<Cow<'a, str>, Category> {
+fn event_id<'a>(field: Option<&'a RawValue>, header_id: Option<&'a [u8]>) -> Result<Cow<'a, str>, Category> {
     match (field, header_id) {
         (Some(raw), _) => name(raw, NAME_BYTES),
         (None, Some(bytes)) => {
@@ -197,11 +180,7 @@ fn event_id<'a>(
 
 fn namespace<'a>(field: Option<&'a RawValue>, rules: &Rules) -> Result<Cow<'a, str>, Category> {
     let namespace = field.map_or(Ok(Cow::Borrowed("default")), |raw| name(raw, NAME_BYTES))?;
-    if rules.knows_namespace(&namespace) {
-        Ok(namespace)
-    } else {
-        Err(Category::UnknownNamespace)
-    }
+    if rules.knows_namespace(&namespace) { Ok(namespace) } else { Err(Category::UnknownNamespace) }
 }
 
 fn required_name(field: Option<&RawValue>, most: usize) -> Result<Cow<'_, str>, Category> {
@@ -213,11 +192,7 @@ fn name(raw: &RawValue, most: usize) -> Result<Cow<'_, str>, Category> {
 }
 
 fn checked_length(text: Cow<'_, str>, most: usize) -> Result<Cow<'_, str>, Category> {
-    if (1..=most).contains(&text.len()) {
-        Ok(text)
-    } else {
-        Err(Category::InvalidField)
-    }
+    if (1..=most).contains(&text.len()) { Ok(text) } else { Err(Category::InvalidField) }
 }
 
 /// Integer epoch milliseconds or RFC 3339 text; numeric text is neither.
@@ -231,10 +206,7 @@ fn event_time(field: Option<&RawValue>) -> Result<i64, Category> {
 }
 
 /// The configured dimensions in their order. Every value must be a string, also one that is not kept.
-fn dimensions<'a>(
-    field: Option<&'a RawValue>,
-    rules: &Rules,
-) -> Result<Vec<Cow<'a, str>>, Category> {
+fn dimensions<'a>(field: Option<&'a RawValue>, rules: &Rules) -> Result<Vec<Cow<'a, str>>, Category> {
     let wanted = &rules.config.dimensions;
     let Some(raw) = field else {
         return Ok(vec![Cow::Borrowed(""); wanted.len()]);

@@ -4,19 +4,13 @@ use super::*;
 use crate::config::AuditConfig;
 
 fn rules() -> Rules {
-    Rules::new(AuditConfig {
-        dimensions: vec!["region".into(), "tier".into()],
-        ..AuditConfig::default()
-    })
-    .unwrap()
+    Rules::new(AuditConfig { dimensions: vec!["region".into(), "tier".into()], ..AuditConfig::default() })
+        .unwrap()
 }
 
 /// The categories of each event of a record; none = well typed.
 fn faults(value: &str) -> Vec<Option<Category>> {
-    events_of(Some(value.as_bytes()), None, &rules())
-        .into_iter()
-        .map(Result::err)
-        .collect()
+    events_of(Some(value.as_bytes()), None, &rules()).into_iter().map(Result::err).collect()
 }
 
 /// One event object with this member list in place of the field's usual one.
@@ -26,11 +20,8 @@ fn with(field: &str, member: &str) -> String {
         ("counter", r#""counter":"c""#),
         ("event_time", r#""event_time":1000"#),
     ];
-    let mut members: Vec<&str> = usual
-        .iter()
-        .filter(|(name, _)| *name != field)
-        .map(|(_, text)| *text)
-        .collect();
+    let mut members: Vec<&str> =
+        usual.iter().filter(|(name, _)| *name != field).map(|(_, text)| *text).collect();
     if !member.is_empty() {
         members.push(member);
     }
@@ -100,11 +91,8 @@ fn namespaces() {
             (&named("namespace", 257), INVALID),
         ],
     );
-    let declared = Rules::new(AuditConfig {
-        namespaces: Some(vec!["shop".into()]),
-        ..AuditConfig::default()
-    })
-    .unwrap();
+    let declared =
+        Rules::new(AuditConfig { namespaces: Some(vec!["shop".into()]), ..AuditConfig::default() }).unwrap();
     for (member, right) in [
         (r#""namespace":"shop""#, None),
         (r#""namespace":"Shop""#, Some(Category::UnknownNamespace)),
@@ -112,11 +100,7 @@ fn namespaces() {
     ] {
         let value = with("namespace", member);
         let typed = events_of(Some(value.as_bytes()), None, &declared);
-        assert_eq!(
-            typed.into_iter().map(Result::err).collect::<Vec<_>>(),
-            [right],
-            "{member}"
-        );
+        assert_eq!(typed.into_iter().map(Result::err).collect::<Vec<_>>(), [right], "{member}");
     }
 }
 
@@ -220,39 +204,19 @@ fn defaults_and_kept_dimensions() {
     let value = br#"{"event_id":"e","counter":"c","event_time":"1970-01-01T00:00:01.0015Z","dimensions":{"tier":"t","x":"y"}}"#;
     let typed = events_of(Some(value), None, &rules());
     let event = typed[0].as_ref().unwrap();
-    assert_eq!(
-        (event.namespace.as_ref(), event.delta, event.event_time_ms),
-        ("default", 1, 1001)
-    );
+    assert_eq!((event.namespace.as_ref(), event.delta, event.event_time_ms), ("default", 1, 1001));
     assert_eq!(event.dimensions, ["", "t"]);
 }
 
 #[test]
 fn what_is_no_object_is_one_undecodable_event() {
     let undecodable = [Some(Category::Undecodable)];
-    for value in [
-        "",
-        "null",
-        "[]",
-        "7",
-        "\"x\"",
-        "{",
-        "{} {}",
-        r#"{"event_id":"e""#,
-    ] {
+    for value in ["", "null", "[]", "7", "\"x\"", "{", "{} {}", r#"{"event_id":"e""#] {
         assert_eq!(faults(value), undecodable, "{value}");
     }
-    for value in [
-        None,
-        Some(b"\xff\xfe".as_slice()),
-        Some(b"{\"x\":\"\xff\"}".as_slice()),
-    ] {
+    for value in [None, Some(b"\xff\xfe".as_slice()), Some(b"{\"x\":\"\xff\"}".as_slice())] {
         let typed = events_of(value, Some(b"id"), &rules());
-        assert_eq!(
-            typed.into_iter().map(Result::err).collect::<Vec<_>>(),
-            undecodable,
-            "{value:?}"
-        );
+        assert_eq!(typed.into_iter().map(Result::err).collect::<Vec<_>>(), undecodable, "{value:?}");
     }
 }
 
@@ -268,25 +232,14 @@ fn the_id_header_serves_where_the_payload_has_none() {
     ];
     for (header, right) in cases {
         let typed = events_of(Some(without.as_bytes()), Some(header), &rules());
-        let found = typed[0]
-            .as_ref()
-            .map(|event| event.event_id.as_ref())
-            .map_err(|category| *category);
+        let found = typed[0].as_ref().map(|event| event.event_id.as_ref()).map_err(|category| *category);
         assert_eq!(found, right, "{header:?}");
     }
     let own = with("", "");
-    assert_eq!(
-        events_of(Some(own.as_bytes()), Some(b"h"), &rules())[0]
-            .as_ref()
-            .unwrap()
-            .event_id,
-        "e"
-    );
+    assert_eq!(events_of(Some(own.as_bytes()), Some(b"h"), &rules())[0].as_ref().unwrap().event_id, "e");
     let empty = with("event_id", r#""event_id":"""#);
     assert_eq!(
-        events_of(Some(empty.as_bytes()), Some(b"h"), &rules())[0]
-            .as_ref()
-            .err(),
+        events_of(Some(empty.as_bytes()), Some(b"h"), &rules())[0].as_ref().err(),
         Some(&Category::InvalidField)
     );
 }
@@ -296,28 +249,12 @@ fn each_packed_event_has_its_own_verdict() {
     let good = with("", "");
     let bad = with("event_id", "");
     let packed = |list: &str| faults(&format!(r#"{{"events":{list}}}"#));
-    assert_eq!(
-        packed(&format!("[{good},{bad},7,{good}]")),
-        [None, MISSING, INVALID, None]
-    );
-    assert_eq!(
-        packed(&format!(r#"[{good},{}]"#, with("", r#""x":1,"x":2"#))),
-        [None, INVALID]
-    );
-    assert_eq!(
-        packed("[]"),
-        [INVALID],
-        "a record without an event is not silent"
-    );
+    assert_eq!(packed(&format!("[{good},{bad},7,{good}]")), [None, MISSING, INVALID, None]);
+    assert_eq!(packed(&format!(r#"[{good},{}]"#, with("", r#""x":1,"x":2"#))), [None, INVALID]);
+    assert_eq!(packed("[]"), [INVALID], "a record without an event is not silent");
     assert_eq!(packed("{}"), [INVALID]);
-    assert_eq!(
-        faults(&format!(r#"{{"events":[{good},{good}],"a":1,"a":1}}"#)),
-        [INVALID]
-    );
-    assert_eq!(
-        faults(&format!(r#"{{"events":[{good}],"events":[{good}]}}"#)),
-        [INVALID]
-    );
+    assert_eq!(faults(&format!(r#"{{"events":[{good},{good}],"a":1,"a":1}}"#)), [INVALID]);
+    assert_eq!(faults(&format!(r#"{{"events":[{good}],"events":[{good}]}}"#)), [INVALID]);
     assert_eq!(faults(&with("", r#""events":null"#)), [None]);
     let inner = with("", r#""events":[1,2]"#);
     assert_eq!(packed(&format!("[{inner}]")), [None]);
@@ -326,21 +263,11 @@ fn each_packed_event_has_its_own_verdict() {
 #[test]
 fn limits_hold_at_their_edges() {
     const LARGE: Option<Category> = Some(Category::TooLarge);
-    let nested = |depth: usize| {
-        with(
-            "",
-            &format!(r#""x":{}{}"#, "[".repeat(depth), "]".repeat(depth)),
-        )
-    };
+    let nested = |depth: usize| with("", &format!(r#""x":{}{}"#, "[".repeat(depth), "]".repeat(depth)));
     assert_eq!(faults(&nested(63)), [None]);
     assert_eq!(faults(&nested(64)), [LARGE]);
     assert_eq!(faults(&nested(5_000)), [LARGE]);
-    let packed = format!(
-        r#"{{"events":[{},{},{}]}}"#,
-        nested(61),
-        nested(62),
-        nested(1)
-    );
+    let packed = format!(r#"{{"events":[{},{},{}]}}"#, nested(61), nested(62), nested(1));
     assert_eq!(faults(&packed), [None, LARGE, None]);
 
     let padded = |bytes: usize| {
@@ -352,21 +279,14 @@ fn limits_hold_at_their_edges() {
     assert_eq!(faults(&padded(1024 * 1024 + 1)), [LARGE]);
 
     let wide = |members: usize| {
-        let list: Vec<_> = (0..members)
-            .map(|index| format!(r#""k{index}":1"#))
-            .collect();
+        let list: Vec<_> = (0..members).map(|index| format!(r#""k{index}":1"#)).collect();
         with("", &format!(r#""x":{{{}}}"#, list.join(",")))
     };
     // The event's own four members count too.
     assert_eq!(faults(&wide(9_996)), [None]);
     assert_eq!(faults(&wide(9_997)), [LARGE]);
 
-    let many = |events: usize| {
-        faults(&format!(
-            r#"{{"events":[{}]}}"#,
-            vec!["0"; events].join(",")
-        ))
-    };
+    let many = |events: usize| faults(&format!(r#"{{"events":[{}]}}"#, vec!["0"; events].join(",")));
     assert_eq!(many(10_000).len(), 10_000);
     assert_eq!(many(10_001), [LARGE]);
 }

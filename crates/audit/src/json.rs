@@ -74,9 +74,7 @@ pub(crate) fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
 
 /// The members of an object in their order, duplicates included.
 pub(crate) fn members(raw: &RawValue) -> Option<MemberList<'_>> {
-    serde_json::from_str::<Members<'_>>(raw.get())
-        .ok()
-        .map(|members| members.0)
+    serde_json::from_str::<Members<'_>>(raw.get()).ok().map(|members| members.0)
 }
 
 /// How many containers lie inside each other in a valid text; a plain scalar has none.
@@ -140,9 +138,7 @@ pub(crate) fn check_members(
     budget: &mut usize,
     path: &str,
 ) -> Result<(), TreeFault> {
-    *budget = budget
-        .checked_sub(members.len())
-        .ok_or_else(|| TreeFault::Members(path.to_owned()))?;
+    *budget = budget.checked_sub(members.len()).ok_or_else(|| TreeFault::Members(path.to_owned()))?;
     match duplicate(members) {
         Some(key) => Err(TreeFault::Key(join(path, key))),
         None => Ok(()),
@@ -163,10 +159,7 @@ fn duplicate<'a>(members: &'a [(Cow<'_, str>, &RawValue)]) -> Option<&'a str> {
         return None;
     }
     let mut seen = HashSet::with_capacity(members.len());
-    members
-        .iter()
-        .map(|(key, _)| key.as_ref())
-        .find(|key| !seen.insert(*key))
+    members.iter().map(|(key, _)| key.as_ref()).find(|key| !seen.insert(*key))
 }
 
 pub(crate) fn is_container(raw: &RawValue) -> bool {
@@ -175,11 +168,7 @@ pub(crate) fn is_container(raw: &RawValue) -> bool {
 
 /// `path.key`, without the dot at the top.
 pub(crate) fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
-    }
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 /// A string that borrows where nothing was escaped.
@@ -263,30 +252,15 @@ mod tests {
     #[test]
     fn members_keep_order_and_duplicates() {
         let raw = parse(r#"{"b":1, "a" : [2], "b":null}"#).unwrap();
-        let found: Vec<_> = members(raw)
-            .unwrap()
-            .into_iter()
-            .map(|(key, value)| (key.into_owned(), value.get()))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                ("b".to_owned(), "1"),
-                ("a".to_owned(), "[2]"),
-                ("b".to_owned(), "null")
-            ]
-        );
+        let found: Vec<_> =
+            members(raw).unwrap().into_iter().map(|(key, value)| (key.into_owned(), value.get())).collect();
+        assert_eq!(found, [("b".to_owned(), "1"), ("a".to_owned(), "[2]"), ("b".to_owned(), "null")]);
     }
 
     #[test]
     fn depth_ignores_what_is_quoted() {
-        let cases = [
-            ("1", 0),
-            ("{}", 1),
-            (r#"{"a":[{}]}"#, 3),
-            (r#"{"a":"[[{\"[["}"#, 1),
-            (r#"["\\",[]]"#, 2),
-        ];
+        let cases =
+            [("1", 0), ("{}", 1), (r#"{"a":[{}]}"#, 3), (r#"{"a":"[[{\"[["}"#, 1), (r#"["\\",[]]"#, 2)];
         for (text, right) in cases {
             assert_eq!(depth(text), right, "{text}");
         }
@@ -302,11 +276,7 @@ mod tests {
         ];
         for (text, right) in cases {
             let fault = check_tree(parse(text).unwrap(), &mut 10, "").err();
-            assert_eq!(
-                fault,
-                right.map(|path| TreeFault::Key(path.to_owned())),
-                "{text}"
-            );
+            assert_eq!(fault, right.map(|path| TreeFault::Key(path.to_owned())), "{text}");
         }
     }
 
@@ -316,10 +286,7 @@ mod tests {
             let list: Vec<_> = (0..40).map(|index| format!(r#""k{index}":1"#)).collect();
             format!("{{{},\"{last}\":1}}", list.join(","))
         };
-        assert_eq!(
-            check_tree(parse(&many("k40")).unwrap(), &mut 100, ""),
-            Ok(())
-        );
+        assert_eq!(check_tree(parse(&many("k40")).unwrap(), &mut 100, ""), Ok(()));
         assert_eq!(
             check_tree(parse(&many("k7")).unwrap(), &mut 100, ""),
             Err(TreeFault::Key("k7".to_owned()))
@@ -336,16 +303,7 @@ mod tests {
 
     #[test]
     fn only_one_whole_value_is_json() {
-        for text in [
-            "",
-            "{",
-            "{} {}",
-            "{'a':1}",
-            "\u{feff}{}",
-            "{\"a\":01}",
-            "[1,]",
-            "NaN",
-        ] {
+        for text in ["", "{", "{} {}", "{'a':1}", "\u{feff}{}", "{\"a\":01}", "[1,]", "NaN"] {
             assert!(parse(text).is_none(), "{text}");
         }
         assert!(parse(" {\"a\": 1e999} \n").is_some());

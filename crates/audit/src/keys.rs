@@ -30,12 +30,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// The number of this key, given now if it is new.
-    pub(crate) fn id<D: AsRef<str>>(
-        &mut self,
-        namespace: &str,
-        counter: &str,
-        dimensions: &[D],
-    ) -> KeyId {
+    pub(crate) fn id<D: AsRef<str>>(&mut self, namespace: &str, counter: &str, dimensions: &[D]) -> KeyId {
         self.scratch.clear();
         write_part(&mut self.scratch, namespace);
         write_part(&mut self.scratch, counter);
@@ -51,32 +46,19 @@ impl Keys {
         self.keys.push(CounterKey {
             namespace: namespace.to_owned(),
             counter: counter.to_owned(),
-            dimensions: dimensions
-                .iter()
-                .map(|value| value.as_ref().to_owned())
-                .collect(),
+            dimensions: dimensions.iter().map(|value| value.as_ref().to_owned()).collect(),
         });
         id
     }
 
     /// `namespace/counter{dimension=value}`, for people.
     pub(crate) fn name(&self, id: KeyId, dimensions: &[String]) -> String {
-        let Some(key) = usize::try_from(id)
-            .ok()
-            .and_then(|index| self.keys.get(index))
-        else {
+        let Some(key) = usize::try_from(id).ok().and_then(|index| self.keys.get(index)) else {
             return format!("key {id}");
         };
-        let pairs: Vec<_> = dimensions
-            .iter()
-            .zip(&key.dimensions)
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let shown = if pairs.is_empty() {
-            String::new()
-        } else {
-            format!("{{{}}}", pairs.join(","))
-        };
+        let pairs: Vec<_> =
+            dimensions.iter().zip(&key.dimensions).map(|(name, value)| format!("{name}={value}")).collect();
+        let shown = if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) };
         format!("{}/{}{shown}", key.namespace, key.counter)
     }
 }
@@ -121,10 +103,7 @@ mod tests {
     fn a_key_has_a_name_for_people() {
         let mut keys = Keys::default();
         let id = keys.id("shop", "sold", &["eu"]);
-        assert_eq!(
-            keys.name(id, &["region".to_owned()]),
-            "shop/sold{region=eu}"
-        );
+        assert_eq!(keys.name(id, &["region".to_owned()]), "shop/sold{region=eu}");
         let plain = keys.id::<&str>("shop", "sold", &[]);
         assert_eq!(keys.name(plain, &[]), "shop/sold");
     }

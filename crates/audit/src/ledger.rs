@@ -21,10 +21,7 @@ pub(crate) struct Published {
 impl Published {
     /// The verdicts as readers sum them; `admitted` is intake's.
     pub(crate) fn summed(&self) -> Tally {
-        let mut sum = Tally {
-            admitted: 0,
-            ..self.count
-        };
+        let mut sum = Tally { admitted: 0, ..self.count };
         sum.add(&self.intake);
         sum.add(&self.moves);
         sum
@@ -42,11 +39,7 @@ impl Published {
             moves.held,
             moves.discarded,
         ];
-        moved
-            .iter()
-            .map(|number| number.unsigned_abs())
-            .sum::<u64>()
-            + self.intake.held.unsigned_abs()
+        moved.iter().map(|number| number.unsigned_abs()).sum::<u64>() + self.intake.held.unsigned_abs()
     }
 }
 
@@ -63,10 +56,7 @@ impl Ledger {
         self.topics.insert(key.topic_id.clone(), topic);
         let progress = |row: &LedgerRow| (row.through_offset, row.received, row.admitted);
         let is_move = key.stage == "retry";
-        let older = self
-            .rows
-            .get(&key)
-            .is_some_and(|known| !is_move && progress(known) > progress(&row));
+        let older = self.rows.get(&key).is_some_and(|known| !is_move && progress(known) > progress(&row));
         if !older {
             self.rows.insert(key, row);
         }
@@ -74,10 +64,7 @@ impl Ledger {
 
     /// The newest watermark in it.
     pub(crate) fn complete_through_ms(&self) -> Option<i64> {
-        self.rows
-            .values()
-            .filter_map(|row| row.complete_through_ms)
-            .max()
+        self.rows.values().filter_map(|row| row.complete_through_ms).max()
     }
 
     /// The rows of one source partition; none if it has none.
@@ -103,32 +90,19 @@ impl Ledger {
     pub(crate) fn check_rows(&self, findings: &mut Findings) {
         for (key, row) in &self.rows {
             let (left, right) = match key.stage.as_str() {
-                "intake" => (
-                    row.received,
-                    row.admitted + row.late + row.future + row.invalid + row.held,
-                ),
-                "count" => (
-                    row.admitted,
-                    row.counted + row.duplicate + row.conflict + row.late,
-                ),
+                "intake" => (row.received, row.admitted + row.late + row.future + row.invalid + row.held),
+                "count" => (row.admitted, row.counted + row.duplicate + row.conflict + row.late),
                 // A reader of the ledger marks its end with a row that says nothing.
                 "retry" | "barrier" => continue,
                 other => {
                     let place = format!("ledger row of {}-{}", key.topic_id, key.partition);
-                    findings.differ(
-                        DifferenceKind::RowMalformed,
-                        place,
-                        "intake, count or retry",
-                        other,
-                    );
+                    findings.differ(DifferenceKind::RowMalformed, place, "intake, count or retry", other);
                     continue;
                 }
             };
             if left != right {
-                let place = format!(
-                    "ledger row {} {} of {}-{}",
-                    key.stage, key.task, key.topic_id, key.partition
-                );
+                let place =
+                    format!("ledger row {} {} of {}-{}", key.stage, key.task, key.topic_id, key.partition);
                 findings.differ(DifferenceKind::BooksOpen, place, left, right);
             }
         }
@@ -136,16 +110,10 @@ impl Ledger {
 
     /// Sources in the books whose topic was not read: (topic name, partition, events received).
     pub(crate) fn vanished(&self, sources: &[Source]) -> Vec<(String, i32, i64)> {
-        let known: HashSet<(&str, i32)> = sources
-            .iter()
-            .map(|source| (source.topic_id.as_str(), source.partition))
-            .collect();
+        let known: HashSet<(&str, i32)> =
+            sources.iter().map(|source| (source.topic_id.as_str(), source.partition)).collect();
         let mut vanished = Vec::new();
-        for (key, row) in self
-            .rows
-            .iter()
-            .filter(|(key, row)| key.stage == "intake" && row.received > 0)
-        {
+        for (key, row) in self.rows.iter().filter(|(key, row)| key.stage == "intake" && row.received > 0) {
             if !known.contains(&(key.topic_id.as_str(), key.partition)) {
                 let topic = self.topics.get(&key.topic_id).unwrap_or(&key.topic_id);
                 vanished.push((topic.clone(), key.partition, row.received));

@@ -14,15 +14,7 @@
 //!  * two payloads share an id: exactly one of them is counted, either one;
 //!  * sightings of an id that are further apart than the horizon: the later one may count again or not;
 //!  * windows that reach back before the first retained offset are left out, and listed.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod books;
 mod cells;
@@ -45,6 +37,6 @@ pub use config::{AuditConfig, AuditError, Limits, WindowSpec};
 pub use raw::{Header, RawRecord};
 pub use recount::Recount;
 pub use report::{
-    Difference, DifferenceKind, LeftOut, LeftOutReason, Outcome, Range, Report, SourceReport,
-    TableReport, Tallies, Tally,
+    Difference, DifferenceKind, LeftOut, LeftOutReason, Outcome, Range, Report, SourceReport, TableReport,
+    Tallies, Tally,
 };

@@ -43,12 +43,7 @@ pub(crate) enum Admission {
 }
 
 /// Rule R2, both ends included; wide arithmetic, since an event time may be any i64.
-pub(crate) fn admission(
-    event: &Event<'_>,
-    append_ms: i64,
-    ahead: bool,
-    config: &AuditConfig,
-) -> Admission {
+pub(crate) fn admission(event: &Event<'_>, append_ms: i64, ahead: bool, config: &AuditConfig) -> Admission {
     let age_ms = i128::from(append_ms) - i128::from(event.event_time_ms);
     if ahead || age_ms < -i128::from(config.future_ms) {
         Admission::Future

@@ -99,16 +99,10 @@ impl Recount {
         let config = &self.rules.config;
         // The worker's clock can only have been behind the caller's.
         let ahead = source.record_time
-            && config
-                .now_ms
-                .is_some_and(|now| record.append_time_ms > now.saturating_add(config.future_ms));
+            && config.now_ms.is_some_and(|now| record.append_time_ms > now.saturating_add(config.future_ms));
         // Of several `id` headers the last holds, as Kafka's own lookup has it.
-        let id = record
-            .headers
-            .iter()
-            .rev()
-            .find(|header| header.name == "id")
-            .and_then(|header| header.value);
+        let id =
+            record.headers.iter().rev().find(|header| header.name == "id").and_then(|header| header.value);
         for typed in events_of(record.value, id, &self.rules) {
             source.received += 1;
             match typed {
@@ -123,9 +117,7 @@ impl Recount {
                         let sighting = Sighting {
                             append_ms: record.append_time_ms,
                             source: SourceId::try_from(index).unwrap_or(SourceId::MAX),
-                            key: self
-                                .keys
-                                .id(&event.namespace, &event.counter, &event.dimensions),
+                            key: self.keys.id(&event.namespace, &event.counter, &event.dimensions),
                             delta: event.delta,
                             event_time_ms: event.event_time_ms,
                         };
@@ -145,24 +137,10 @@ impl Recount {
             Ok(WindowParse::Row(row)) => {
                 self.note_complete(row.row.complete_through_ms);
                 let key = self.key_id(&row.key);
-                let name = self
-                    .rules
-                    .config
-                    .windows
-                    .get(row.table)
-                    .map_or("", |window| window.name.as_str());
+                let name = self.rules.config.windows.get(row.table).map_or("", |window| window.name.as_str());
                 if let Some(table) = self.windows.get_mut(row.table) {
-                    let place = format!(
-                        "{name} {} {}/{}",
-                        row.start_ms, row.key.namespace, row.key.counter
-                    );
-                    keep_latest(
-                        table,
-                        (key, row.start_ms),
-                        row.row,
-                        place,
-                        &mut self.findings,
-                    );
+                    let place = format!("{name} {} {}/{}", row.start_ms, row.key.namespace, row.key.counter);
+                    keep_latest(table, (key, row.start_ms), row.row, place, &mut self.findings);
                 }
             }
             Err(fault) => self.malformed("window row", value, &fault),
@@ -201,18 +179,9 @@ impl Recount {
         let lost_through_ms = self.lost_through_ms(&vanished);
         self.ledger.check_rows(&mut self.findings);
         let all_known = lost_through_ms.is_none();
-        let mut books = compare_books(
-            &self.sources,
-            &lawful,
-            &self.ledger,
-            all_known,
-            &mut self.findings,
-        );
+        let mut books = compare_books(&self.sources, &lawful, &self.ledger, all_known, &mut self.findings);
         if self.retry_waiting > 0 {
-            books.not_settled.push(format!(
-                "{} records wait in the retry topics",
-                self.retry_waiting
-            ));
+            books.not_settled.push(format!("{} records wait in the retry topics", self.retry_waiting));
         }
         for (topic, partition, received) in &vanished {
             books.notes.push(format!("{topic}-{partition} of an earlier topic id is in the books with {received} events and was not read"));
@@ -221,20 +190,14 @@ impl Recount {
         self.report(&lawful, books, tables)
     }
 
-    fn compare_tables(
-        &mut self,
-        lawful: &Lawful,
-        lost_through_ms: Option<i64>,
-    ) -> Vec<TableReport> {
+    fn compare_tables(&mut self, lawful: &Lawful, lost_through_ms: Option<i64>) -> Vec<TableReport> {
         let findings = &mut self.findings;
         let config = &self.rules.config;
         let context = Context {
             config,
             keys: &self.keys,
             lost_through_ms,
-            complete_through_ms: self
-                .complete_through_ms
-                .max(self.ledger.complete_through_ms()),
+            complete_through_ms: self.complete_through_ms.max(self.ledger.complete_through_ms()),
         };
         let totals = Table::new(lawful, None);
         let mut tables = Vec::new();
@@ -242,12 +205,7 @@ impl Recount {
             let expected = Table::new(lawful, Some(window.size_ms));
             let checked = compare_table(&context, Some(window), &expected, rows, findings);
             if config.totals && all_retained(&context) {
-                compare_with_totals(
-                    &context,
-                    (window, &checked, rows),
-                    (&totals, &self.totals),
-                    findings,
-                );
+                compare_with_totals(&context, (window, &checked, rows), (&totals, &self.totals), findings);
             }
             tables.push(checked.report);
         }
@@ -289,16 +247,10 @@ impl Recount {
     /// log of a re-created topic ended before the new one began.
     fn lost_through_ms(&self, vanished: &[(String, i32, i64)]) -> Option<i64> {
         let future_ms = self.rules.config.future_ms;
-        let retained = self
-            .sources
-            .iter()
-            .filter_map(|source| source.lost_through_ms(future_ms))
-            .max();
+        let retained = self.sources.iter().filter_map(|source| source.lost_through_ms(future_ms)).max();
         let gone = vanished.iter().map(|(topic, _, _)| {
-            let successors = self
-                .sources
-                .iter()
-                .filter(|source| source.topic == *topic && !source.record_time);
+            let successors =
+                self.sources.iter().filter(|source| source.topic == *topic && !source.record_time);
             let began = successors.filter_map(|source| source.first_append_ms).min();
             began.map_or(i64::MAX, |began| began.saturating_add(future_ms))
         });
@@ -306,11 +258,7 @@ impl Recount {
     }
 
     fn source_index(&mut self, topic: &str, topic_id: &str, partition: i32) -> Option<usize> {
-        if let Some(index) = self
-            .source_ids
-            .get(topic_id)
-            .and_then(|partitions| partitions.get(&partition))
-        {
+        if let Some(index) = self.source_ids.get(topic_id).and_then(|partitions| partitions.get(&partition)) {
             return Some(*index);
         }
         let index = self.sources.len();
@@ -322,10 +270,7 @@ impl Recount {
             record_time: self.rules.takes_record_time(topic),
             ..Source::default()
         });
-        self.source_ids
-            .entry(topic_id.to_owned())
-            .or_default()
-            .insert(partition, index);
+        self.source_ids.entry(topic_id.to_owned()).or_default().insert(partition, index);
         Some(index)
     }
 
@@ -357,13 +302,7 @@ fn all_retained(context: &Context<'_>) -> bool {
     context.lost_through_ms.is_none()
 }
 
-fn keep_latest(
-    rows: &mut Rows,
-    place: (u32, i64),
-    row: Row,
-    name: String,
-    findings: &mut Findings,
-) {
+fn keep_latest(rows: &mut Rows, place: (u32, i64), row: Row, name: String, findings: &mut Findings) {
     if let Some(known) = rows.get(&place) {
         if known.revision > row.revision {
             return;
@@ -372,12 +311,7 @@ fn keep_latest(
         let same = (known.sum, known.events, &known.state) == (row.sum, row.events, &row.state);
         if known.revision == row.revision && !same {
             let what = format!("{name} revision {}", row.revision);
-            findings.differ(
-                DifferenceKind::RevisionReused,
-                what,
-                says(known),
-                says(&row),
-            );
+            findings.differ(DifferenceKind::RevisionReused, what, says(known), says(&row));
         }
     }
     rows.insert(place, row);

@@ -15,15 +15,8 @@ impl fmt::Display for Report {
         write_sources(self, formatter)?;
         write_tables(self, formatter)?;
         let left_out = self.left_out.iter().map(|left| {
-            let start = left
-                .window_start
-                .map_or_else(String::new, |start| format!(" window {start}"));
-            format!(
-                "left out: {}{start}, {} rows ({})",
-                left.table,
-                left.rows,
-                reason_text(left.reason)
-            )
+            let start = left.window_start.map_or_else(String::new, |start| format!(" window {start}"));
+            format!("left out: {}{start}, {} rows ({})", left.table, left.rows, reason_text(left.reason))
         });
         write_lines(formatter, left_out)?;
         let differences = self.differences.iter().map(|difference| {
@@ -33,16 +26,8 @@ impl fmt::Display for Report {
             )
         });
         write_lines(formatter, differences)?;
-        write_lines(
-            formatter,
-            self.not_settled
-                .iter()
-                .map(|reason| format!("not settled: {reason}")),
-        )?;
-        write_lines(
-            formatter,
-            self.notes.iter().map(|note| format!("note: {note}")),
-        )?;
+        write_lines(formatter, self.not_settled.iter().map(|reason| format!("not settled: {reason}")))?;
+        write_lines(formatter, self.notes.iter().map(|note| format!("note: {note}")))?;
         writeln!(formatter)?;
         writeln!(formatter, "{}", self.sentence())
     }
@@ -66,11 +51,7 @@ fn write_sources(report: &Report, formatter: &mut fmt::Formatter<'_>) -> fmt::Re
     write_published(formatter, &report.published)
 }
 
-fn write_recounted(
-    formatter: &mut fmt::Formatter<'_>,
-    name: &str,
-    tallies: &Tallies,
-) -> fmt::Result {
+fn write_recounted(formatter: &mut fmt::Formatter<'_>, name: &str, tallies: &Tallies) -> fmt::Result {
     writeln!(
         formatter,
         "{name:<24} {:<8} {:>12} {:>12} {:>10} {:>9} {:>9} {:>9} {:>9}",
@@ -100,11 +81,7 @@ fn write_published(formatter: &mut fmt::Formatter<'_>, tally: &Tally) -> fmt::Re
         tally.invalid
     )?;
     if tally.held != 0 || tally.discarded != 0 {
-        write!(
-            formatter,
-            "  ({} held, {} discarded)",
-            tally.held, tally.discarded
-        )?;
+        write!(formatter, "  ({} held, {} discarded)", tally.held, tally.discarded)?;
     }
     writeln!(formatter)
 }
@@ -151,17 +128,11 @@ fn reason_text(reason: LeftOutReason) -> &'static str {
 
 impl Report {
     fn sentence(&self) -> String {
-        let beyond = if self.left_out.is_empty() {
-            ""
-        } else {
-            " What is listed as left out was not compared."
-        };
+        let beyond =
+            if self.left_out.is_empty() { "" } else { " What is listed as left out was not compared." };
         match self.outcome {
             Outcome::NotSettled => {
-                let reason = self
-                    .not_settled
-                    .first()
-                    .map_or("the stages have not caught up", String::as_str);
+                let reason = self.not_settled.first().map_or("the stages have not caught up", String::as_str);
                 format!(
                     "Not settled: {reason}. {} differences so far say nothing yet.",
                     self.differences_total

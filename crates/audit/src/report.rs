@@ -21,10 +21,7 @@ pub struct Range {
 
 impl Range {
     pub(crate) fn exactly(value: u64) -> Self {
-        Self {
-            lo: value,
-            hi: value,
-        }
+        Self { lo: value, hi: value }
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -39,10 +36,7 @@ impl Range {
 
     /// The least range that holds both.
     pub(crate) fn hull(self, other: Self) -> Self {
-        Self {
-            lo: self.lo.min(other.lo),
-            hi: self.hi.max(other.hi),
-        }
+        Self { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
     }
 
     /// Whether the published number is lawful.
@@ -54,11 +48,7 @@ impl Range {
 
 impl fmt::Display for Range {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = if self.lo == self.hi {
-            self.lo.to_string()
-        } else {
-            format!("{}-{}", self.lo, self.hi)
-        };
+        let text = if self.lo == self.hi { self.lo.to_string() } else { format!("{}-{}", self.lo, self.hi) };
         formatter.pad(&text)
     }
 }
@@ -318,25 +308,12 @@ impl Findings {
         self.total += 1;
         if self.differences.len() < LISTED {
             let (expected, found) = (expected.to_string(), found.to_string());
-            self.differences.push(Difference {
-                kind,
-                place,
-                expected,
-                found,
-            });
+            self.differences.push(Difference { kind, place, expected, found });
         }
     }
 
-    pub(crate) fn leave_out(
-        &mut self,
-        table: &str,
-        window_start: Option<i64>,
-        reason: LeftOutReason,
-    ) {
-        *self
-            .left_out
-            .entry((table.to_owned(), window_start, reason))
-            .or_default() += 1;
+    pub(crate) fn leave_out(&mut self, table: &str, window_start: Option<i64>, reason: LeftOutReason) {
+        *self.left_out.entry((table.to_owned(), window_start, reason)).or_default() += 1;
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -346,15 +323,12 @@ impl Findings {
     /// Sorted differences and left-out rows.
     pub(crate) fn into_lists(mut self) -> (Vec<Difference>, Vec<LeftOut>) {
         self.differences.sort();
-        let left_out = self
-            .left_out
-            .into_iter()
-            .map(|((table, window_start, reason), rows)| LeftOut {
-                table,
-                window_start,
-                reason,
-                rows,
-            });
+        let left_out = self.left_out.into_iter().map(|((table, window_start, reason), rows)| LeftOut {
+            table,
+            window_start,
+            reason,
+            rows,
+        });
         (self.differences, left_out.collect())
     }
 }

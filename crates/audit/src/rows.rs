@@ -76,23 +76,14 @@ pub(crate) fn window_row(bytes: &[u8], config: &AuditConfig) -> Result<WindowPar
     if config.not_recounted.contains(&name) {
         return Ok(WindowParse::NotRecounted);
     }
-    let found = config
-        .windows
-        .iter()
-        .enumerate()
-        .find(|(_, window)| window.name == name);
+    let found = config.windows.iter().enumerate().find(|(_, window)| window.name == name);
     let (table, window) = found.ok_or_else(|| format!("no window table is named {name}"))?;
     let start_ms = integer(&fields, "window_start")?;
     check_bounds(window, start_ms, integer(&fields, "window_end")?)?;
     let mut row = counted(&fields, "sum")?;
     row.state = text(&fields, "state")?;
     check_state(window, start_ms, &row)?;
-    Ok(WindowParse::Row(WindowRow {
-        key: row_key(&fields, config)?,
-        table,
-        start_ms,
-        row,
-    }))
+    Ok(WindowParse::Row(WindowRow { key: row_key(&fields, config)?, table, start_ms, row }))
 }
 
 /// A count row with its key, or what is wrong with it.
@@ -114,17 +105,12 @@ pub(crate) fn ledger_row(bytes: &[u8]) -> Result<Option<(LedgerKey, LedgerRow, S
     let partition = integer(&fields, "source_partition")?;
     let key = LedgerKey {
         topic_id: text(&fields, "source_topic_id")?,
-        partition: i32::try_from(partition)
-            .map_err(|_| format!("source_partition is {partition}"))?,
+        partition: i32::try_from(partition).map_err(|_| format!("source_partition is {partition}"))?,
         stage: text(&fields, "stage")?,
         task: text(&fields, "task")?,
     };
     let tally = |name: &str| {
-        if fields.contains_key(name) {
-            integer(&fields, name)
-        } else {
-            Ok(0)
-        }
+        if fields.contains_key(name) { integer(&fields, name) } else { Ok(0) }
     };
     let row = LedgerRow {
         received: tally("received")?,
@@ -153,18 +139,11 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
 }
 
 fn text(fields: &Map<String, Value>, name: &str) -> Result<String, String> {
-    fields
-        .get(name)
-        .and_then(Value::as_str)
-        .map(str::to_owned)
-        .ok_or_else(|| format!("{name} is no string"))
+    fields.get(name).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| format!("{name} is no string"))
 }
 
 fn integer(fields: &Map<String, Value>, name: &str) -> Result<i64, String> {
-    fields
-        .get(name)
-        .and_then(Value::as_i64)
-        .ok_or_else(|| format!("{name} is no integer"))
+    fields.get(name).and_then(Value::as_i64).ok_or_else(|| format!("{name} is no integer"))
 }
 
 fn nullable(fields: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
@@ -175,43 +154,26 @@ fn nullable(fields: &Map<String, Value>, name: &str) -> Result<Option<i64>, Stri
 }
 
 fn row_key(fields: &Map<String, Value>, config: &AuditConfig) -> Result<RowKey, String> {
-    let dimensions = config
-        .dimensions
-        .iter()
-        .map(|name| text(fields, name))
-        .collect::<Result<_, _>>()?;
-    Ok(RowKey {
-        namespace: text(fields, "namespace")?,
-        counter: text(fields, "counter")?,
-        dimensions,
-    })
+    let dimensions = config.dimensions.iter().map(|name| text(fields, name)).collect::<Result<_, _>>()?;
+    Ok(RowKey { namespace: text(fields, "namespace")?, counter: text(fields, "counter")?, dimensions })
 }
 
 /// The number, its exact text and the overflow flag must say the same (rule R8).
 fn counted(fields: &Map<String, Value>, name: &str) -> Result<Row, String> {
     let exact_name = format!("{name}_exact");
     let exact_text = text(fields, &exact_name)?;
-    let sum: i128 = exact_text
-        .parse()
-        .map_err(|_| format!("{exact_name} is {exact_text:?}"))?;
+    let sum: i128 = exact_text.parse().map_err(|_| format!("{exact_name} is {exact_text:?}"))?;
     if sum.to_string() != exact_text {
-        return Err(format!(
-            "{exact_name} is {exact_text:?}, not a plain decimal"
-        ));
+        return Err(format!("{exact_name} is {exact_text:?}, not a plain decimal"));
     }
     let fits = i64::try_from(sum).ok();
     let number = nullable(fields, name)?;
     if number != fits {
-        return Err(format!(
-            "{name} is {}, {exact_name} {exact_text}",
-            shown(number)
-        ));
+        return Err(format!("{name} is {}, {exact_name} {exact_text}", shown(number)));
     }
     let overflow = fields.get("overflow").and_then(Value::as_bool);
     if overflow != Some(fits.is_none()) {
-        return Err(format!(
-            "overflow is {overflow:?}, {exact_name} {exact_text}"
-        ));
+        return Err(format!("overflow is {overflow:?}, {exact_name} {exact_text}"));
     }
     let events = integer(fields, "events")?;
     Ok(Row {
@@ -226,28 +188,17 @@ fn counted(fields: &Map<String, Value>, name: &str) -> Result<Row, String> {
 fn check_bounds(window: &WindowSpec, start_ms: i64, end_ms: i64) -> Result<(), String> {
     let aligned = start_ms.rem_euclid(window.size_ms) == 0;
     if !aligned || start_ms.checked_add(window.size_ms) != Some(end_ms) {
-        return Err(format!(
-            "[{start_ms}, {end_ms}) is no window of {} ms",
-            window.size_ms
-        ));
+        return Err(format!("[{start_ms}, {end_ms}) is no window of {} ms", window.size_ms));
     }
     Ok(())
 }
 
 /// A window is final only when everything through its end and grace is complete.
 fn check_state(window: &WindowSpec, start_ms: i64, row: &Row) -> Result<(), String> {
-    let due_ms = start_ms
-        .saturating_add(window.size_ms)
-        .saturating_add(window.grace_ms);
+    let due_ms = start_ms.saturating_add(window.size_ms).saturating_add(window.grace_ms);
     match row.state.as_str() {
         "update" => Ok(()),
-        "final" | "correction"
-            if row
-                .complete_through_ms
-                .is_some_and(|through| through >= due_ms) =>
-        {
-            Ok(())
-        }
+        "final" | "correction" if row.complete_through_ms.is_some_and(|through| through >= due_ms) => Ok(()),
         "final" | "correction" => Err(format!(
             "{} though complete_through is {} and the window closes at {due_ms}",
             row.state,
@@ -284,24 +235,13 @@ mod tests {
 
     #[test]
     fn a_row_is_read_whole() {
-        let Ok(WindowParse::Row(row)) = window(&[]) else {
-            panic!()
-        };
+        let Ok(WindowParse::Row(row)) = window(&[]) else { panic!() };
         assert_eq!(
-            (
-                row.table,
-                row.start_ms,
-                row.row.sum,
-                row.row.events,
-                row.row.revision
-            ),
+            (row.table, row.start_ms, row.row.sum, row.row.events, row.row.revision),
             (0, 60_000, 5, 2, 8)
         );
         assert_eq!(row.key.dimensions, ["eu"]);
-        assert!(matches!(
-            window(&[("window", "day".into())]),
-            Ok(WindowParse::NotRecounted)
-        ));
+        assert!(matches!(window(&[("window", "day".into())]), Ok(WindowParse::NotRecounted)));
     }
 
     #[test]
@@ -317,60 +257,31 @@ mod tests {
             vec![("sum_exact", too_long.into()), ("sum", Value::Null)],
             vec![("events", (-1).into())],
             vec![("window_end", 60_001.into())],
-            vec![
-                ("window_start", 60_001.into()),
-                ("window_end", 120_001.into()),
-            ],
+            vec![("window_start", 60_001.into()), ("window_end", 120_001.into())],
             vec![("window", "hour".into())],
             vec![("region", Value::Null)],
             vec![("state", "done".into())],
             vec![("state", "final".into())],
-            vec![
-                ("state", "correction".into()),
-                ("complete_through", 119_999.into()),
-            ],
+            vec![("state", "correction".into()), ("complete_through", 119_999.into())],
         ];
         for changes in refused {
             assert!(window(&changes).is_err(), "{changes:?}");
         }
         assert!(
-            window(&[
-                ("sum_exact", too_long.into()),
-                ("sum", Value::Null),
-                ("overflow", true.into())
-            ])
-            .is_ok()
+            window(&[("sum_exact", too_long.into()), ("sum", Value::Null), ("overflow", true.into())])
+                .is_ok()
         );
-        assert!(
-            window(&[
-                ("state", "final".into()),
-                ("complete_through", 120_000.into())
-            ])
-            .is_ok()
-        );
+        assert!(window(&[("state", "final".into()), ("complete_through", 120_000.into())]).is_ok());
     }
 
     #[test]
     fn a_note_in_the_ledger_is_no_tally() {
-        assert_eq!(
-            ledger_row(br#"{"stage":"intake","task":"events-0","attempts":2}"#),
-            Ok(None)
-        );
+        assert_eq!(ledger_row(br#"{"stage":"intake","task":"events-0","attempts":2}"#), Ok(None));
         assert!(ledger_row(b"[]").is_err());
         let row = br#"{"stage":"count","task":"x-0","source_topic_id":"id","source_topic":"events","source_partition":3,
             "admitted":7,"counted":7,"through_offset":9,"complete_through":5}"#;
         let (key, tallies, topic) = ledger_row(row).unwrap().unwrap();
-        assert_eq!(
-            (key.partition, key.stage.as_str(), topic.as_str()),
-            (3, "count", "events")
-        );
-        assert_eq!(
-            (
-                tallies.admitted,
-                tallies.received,
-                tallies.complete_through_ms
-            ),
-            (7, 0, Some(5))
-        );
+        assert_eq!((key.partition, key.stage.as_str(), topic.as_str()), (3, "count", "events"));
+        assert_eq!((tallies.admitted, tallies.received, tallies.complete_through_ms), (7, 0, Some(5)));
     }
 }

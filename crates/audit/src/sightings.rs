@@ -33,11 +33,7 @@ pub(crate) struct Sighting {
 
 impl Sighting {
     pub(crate) fn payload(&self) -> Payload {
-        Payload {
-            key: self.key,
-            delta: self.delta,
-            event_time_ms: self.event_time_ms,
-        }
+        Payload { key: self.key, delta: self.delta, event_time_ms: self.event_time_ms }
     }
 }
 
@@ -60,11 +56,7 @@ pub(crate) struct Cell {
 
 impl Default for Cell {
     fn default() -> Self {
-        Self {
-            sum: 0,
-            events: 0,
-            newest_append_ms: i64::MIN,
-        }
+        Self { sum: 0, events: 0, newest_append_ms: i64::MIN }
     }
 }
 
@@ -135,17 +127,9 @@ fn judge_identity(copies: &[Sighting], slice_ms: i64, remember_ms: i64, lawful: 
         // Nearly all identities: determined, without a look at anything else.
         add_fixed(first, slice_ms, lawful);
         let once = Range::exactly(1);
-        let verdicts = Verdicts {
-            admitted: 1,
-            counted: once,
-            ..Verdicts::default()
-        };
+        let verdicts = Verdicts { admitted: 1, counted: once, ..Verdicts::default() };
         lawful.overall.add(&verdicts);
-        lawful
-            .sources
-            .entry(first.source)
-            .or_default()
-            .add(&verdicts);
+        lawful.sources.entry(first.source).or_default().add(&verdicts);
         return;
     }
     let clusters: Vec<&[Sighting]> = copies
@@ -160,23 +144,11 @@ fn judge_identity(copies: &[Sighting], slice_ms: i64, remember_ms: i64, lawful: 
             } else {
                 lawful.conflict_ids += 1;
             }
-            let clusters = clusters
-                .iter()
-                .map(|cluster| distinct_payloads(cluster))
-                .collect();
-            lawful.groups.push(Group {
-                clusters,
-                first_append_ms: first.append_ms,
-            });
+            let clusters = clusters.iter().map(|cluster| distinct_payloads(cluster)).collect();
+            lawful.groups.push(Group { clusters, first_append_ms: first.append_ms });
         }
     }
-    lawful.overall.add(&verdicts(
-        copies,
-        None,
-        &payloads,
-        clusters.len(),
-        remember_ms,
-    ));
+    lawful.overall.add(&verdicts(copies, None, &payloads, clusters.len(), remember_ms));
     for source in distinct_sources(copies) {
         let of_source = verdicts(copies, Some(source), &payloads, clusters.len(), remember_ms);
         lawful.sources.entry(source).or_default().add(&of_source);
@@ -185,16 +157,8 @@ fn judge_identity(copies: &[Sighting], slice_ms: i64, remember_ms: i64, lawful: 
 
 fn add_fixed(copy: &Sighting, slice_ms: i64, lawful: &mut Lawful) {
     let slice_start = copy.event_time_ms.div_euclid(slice_ms) * slice_ms;
-    let one = Cell {
-        sum: copy.delta.into(),
-        events: 1,
-        newest_append_ms: copy.append_ms,
-    };
-    lawful
-        .fixed
-        .entry((copy.key, slice_start))
-        .or_default()
-        .add(&one);
+    let one = Cell { sum: copy.delta.into(), events: 1, newest_append_ms: copy.append_ms };
+    lawful.fixed.entry((copy.key, slice_start)).or_default().add(&one);
 }
 
 fn distinct_payloads(copies: &[Sighting]) -> Vec<Payload> {
@@ -218,13 +182,7 @@ mod tests {
     const REMEMBER_MS: i64 = 305_000;
 
     fn at(append_ms: i64, source: SourceId, delta: i64, event_time_ms: i64) -> Sighting {
-        Sighting {
-            append_ms,
-            source,
-            key: 0,
-            delta,
-            event_time_ms,
-        }
+        Sighting { append_ms, source, key: 0, delta, event_time_ms }
     }
 
     fn judged(copies: &[Sighting]) -> Lawful {
@@ -241,45 +199,19 @@ mod tests {
 
     #[test]
     fn copies_of_one_partition_are_determined() {
-        let lawful = judged(&[
-            at(1, 0, 5, 60_001),
-            at(2, 0, 5, 60_001),
-            at(3, 0, 5, 60_001),
-        ]);
-        assert_eq!(
-            lawful.fixed[&(0, 60_000)],
-            Cell {
-                sum: 5,
-                events: 1,
-                newest_append_ms: 1
-            }
-        );
+        let lawful = judged(&[at(1, 0, 5, 60_001), at(2, 0, 5, 60_001), at(3, 0, 5, 60_001)]);
+        assert_eq!(lawful.fixed[&(0, 60_000)], Cell { sum: 5, events: 1, newest_append_ms: 1 });
         assert_eq!(lawful.sources[&0], lawful.overall);
-        assert_eq!(
-            (lawful.overall.counted, lawful.overall.duplicate),
-            (range(1, 1), range(2, 2))
-        );
-        assert_eq!(
-            (lawful.overall.conflict, lawful.overall.late),
-            (range(0, 0), range(0, 0))
-        );
+        assert_eq!((lawful.overall.counted, lawful.overall.duplicate), (range(1, 1), range(2, 2)));
+        assert_eq!((lawful.overall.conflict, lawful.overall.late), (range(0, 0), range(0, 0)));
     }
 
     #[test]
     fn copies_across_partitions_leave_open_where_one_counts() {
         let lawful = judged(&[at(1, 0, 5, 9), at(2, 3, 5, 9), at(3, 3, 5, 9)]);
-        assert_eq!(
-            (lawful.overall.counted, lawful.overall.duplicate),
-            (range(1, 1), range(2, 2))
-        );
-        assert_eq!(
-            (lawful.sources[&0].counted, lawful.sources[&0].duplicate),
-            (range(0, 1), range(0, 1))
-        );
-        assert_eq!(
-            (lawful.sources[&3].counted, lawful.sources[&3].duplicate),
-            (range(0, 1), range(1, 2))
-        );
+        assert_eq!((lawful.overall.counted, lawful.overall.duplicate), (range(1, 1), range(2, 2)));
+        assert_eq!((lawful.sources[&0].counted, lawful.sources[&0].duplicate), (range(0, 1), range(0, 1)));
+        assert_eq!((lawful.sources[&3].counted, lawful.sources[&3].duplicate), (range(0, 1), range(1, 2)));
     }
 
     #[test]

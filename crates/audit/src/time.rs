@@ -23,13 +23,10 @@ pub(crate) fn rfc3339_ms(text: &str) -> Option<i64> {
 /// Whether every character is what the pattern says: `d` a digit, anything else itself in either case.
 fn has_shape(text: &str, pattern: &str) -> bool {
     text.len() == pattern.len()
-        && text
-            .bytes()
-            .zip(pattern.bytes())
-            .all(|(byte, wanted)| match wanted {
-                b'd' => byte.is_ascii_digit(),
-                _ => byte.eq_ignore_ascii_case(&wanted),
-            })
+        && text.bytes().zip(pattern.bytes()).all(|(byte, wanted)| match wanted {
+            b'd' => byte.is_ascii_digit(),
+            _ => byte.eq_ignore_ascii_case(&wanted),
+        })
 }
 
 /// The digits of the fraction (none without one) and what follows.
@@ -38,11 +35,7 @@ fn split_fraction(rest: &str) -> Option<(&str, &str)> {
         return Some(("", rest));
     };
     let digits = after_dot.bytes().take_while(u8::is_ascii_digit).count();
-    if digits == 0 {
-        None
-    } else {
-        after_dot.split_at_checked(digits)
-    }
+    if digits == 0 { None } else { after_dot.split_at_checked(digits) }
 }
 
 /// The offset as jiff reads it: `Z`, or hours 00–23 and minutes 00–59.

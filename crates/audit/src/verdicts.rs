@@ -42,20 +42,11 @@ pub(crate) fn verdicts(
     if clusters > 1 {
         return beyond_horizon(admitted, elsewhere, clusters);
     }
-    let mut all = Verdicts {
-        admitted,
-        counted: Range {
-            lo: u64::from(elsewhere == 0),
-            hi: 1,
-        },
-        ..Verdicts::default()
-    };
+    let mut all =
+        Verdicts { admitted, counted: Range { lo: u64::from(elsewhere == 0), hi: 1 }, ..Verdicts::default() };
     // A chain longer than the horizon: which of its sightings still answers decides duplicate or conflict.
     if payloads.len() > 1 && span_ms(copies) > remember_ms {
-        let uncounted = Range {
-            lo: 0,
-            hi: admitted.saturating_sub(all.counted.lo),
-        };
+        let uncounted = Range { lo: 0, hi: admitted.saturating_sub(all.counted.lo) };
         (all.duplicate, all.conflict) = (uncounted, uncounted);
         return all;
     }
@@ -64,20 +55,13 @@ pub(crate) fn verdicts(
         let same_elsewhere = count(copies, |copy| !here(copy) && copy.payload() == *counted);
         let duplicate = Range {
             lo: same_here.saturating_sub(1),
-            hi: if same_elsewhere == 0 {
-                same_here.saturating_sub(1)
-            } else {
-                same_here
-            },
+            hi: if same_elsewhere == 0 { same_here.saturating_sub(1) } else { same_here },
         };
         (duplicate, admitted - same_here)
     });
     let mut first = true;
     for (duplicate, conflict) in outcomes {
-        let conflict = Range {
-            lo: conflict,
-            hi: conflict,
-        };
+        let conflict = Range { lo: conflict, hi: conflict };
         if first {
             (all.duplicate, all.conflict) = (duplicate, conflict);
         } else {
@@ -93,16 +77,10 @@ pub(crate) fn verdicts(
 fn beyond_horizon(admitted: u64, elsewhere: u64, clusters: usize) -> Verdicts {
     let lo = u64::from(elsewhere == 0);
     let most = u64::try_from(clusters).unwrap_or(u64::MAX);
-    let uncounted = Range {
-        lo: 0,
-        hi: admitted - lo,
-    };
+    let uncounted = Range { lo: 0, hi: admitted - lo };
     Verdicts {
         admitted,
-        counted: Range {
-            lo,
-            hi: admitted.min(most),
-        },
+        counted: Range { lo, hi: admitted.min(most) },
         duplicate: uncounted,
         conflict: uncounted,
         late: uncounted,
@@ -110,11 +88,7 @@ fn beyond_horizon(admitted: u64, elsewhere: u64, clusters: usize) -> Verdicts {
 }
 
 fn count(copies: &[Sighting], which: impl Fn(&Sighting) -> bool) -> u64 {
-    copies
-        .iter()
-        .filter(|copy| which(copy))
-        .map(|_| 1_u64)
-        .sum()
+    copies.iter().filter(|copy| which(copy)).map(|_| 1_u64).sum()
 }
 
 fn span_ms(copies: &[Sighting]) -> i64 {

@@ -10,13 +10,7 @@ const NOW: i64 = 10_020_000;
 
 fn minutes(count: i64) -> Vec<Record> {
     (0..count)
-        .map(|n| {
-            record(
-                0,
-                NOW + n * MINUTE_MS,
-                event(&format!("e{n}"), 1, NOW + n * MINUTE_MS),
-            )
-        })
+        .map(|n| record(0, NOW + n * MINUTE_MS, event(&format!("e{n}"), 1, NOW + n * MINUTE_MS)))
         .collect()
 }
 
@@ -26,24 +20,19 @@ fn a_held_event_and_its_redrive_are_booked_to_their_origin() {
     let published = engine_in_order(&records);
     let mut first_pass = published.tallies[&0];
     first_pass.counted = 1;
-    let mut intake: serde_json::Value =
-        serde_json::from_str(&ledger_json("intake", 0, &first_pass)).unwrap();
+    let mut intake: serde_json::Value = serde_json::from_str(&ledger_json("intake", 0, &first_pass)).unwrap();
     (intake["received"], intake["held"]) = (2.into(), 1.into());
     let moves = |counted: i64, discarded: i64| {
         let key = serde_json::json!({"stage": "retry", "task": "retry-0", "source_topic_id": TOPIC_ID,
             "source_topic": "events", "source_partition": 0});
         let mut row = key;
-        (row["held"], row["counted"], row["discarded"]) =
-            ((-1).into(), counted.into(), discarded.into());
+        (row["held"], row["counted"], row["discarded"]) = ((-1).into(), counted.into(), discarded.into());
         row.to_string()
     };
     for (counted, discarded, fine) in [(1, 0, true), (2, 0, false), (0, 0, false)] {
         let mut recount = Recount::new(config()).unwrap();
         feed_raw(&mut recount, &records, 0);
-        let rows = Published {
-            tallies: Default::default(),
-            ..published.clone()
-        };
+        let rows = Published { tallies: Default::default(), ..published.clone() };
         feed_published(&mut recount, &rows);
         recount.ledger_row(intake.to_string().as_bytes());
         recount.ledger_row(ledger_json("count", 0, &first_pass).as_bytes());
@@ -52,16 +41,8 @@ fn a_held_event_and_its_redrive_are_booked_to_their_origin() {
         recount.ledger_row(earlier.as_bytes());
         recount.ledger_row(moves(counted, discarded).as_bytes());
         let report = recount.finish();
-        assert_eq!(
-            report.outcome() == Outcome::Equal,
-            fine,
-            "{counted} {discarded} {report}"
-        );
-        assert_eq!(
-            (report.published.held, report.notes.len()),
-            (0, 1),
-            "{report}"
-        );
+        assert_eq!(report.outcome() == Outcome::Equal, fine, "{counted} {discarded} {report}");
+        assert_eq!((report.published.held, report.notes.len()), (0, 1), "{report}");
     }
 }
 
@@ -78,16 +59,7 @@ fn an_event_still_held_is_missing_in_rows_but_not_in_the_books() {
     feed_published(&mut recount, &published);
     recount.ledger_row(intake.to_string().as_bytes());
     let report = recount.finish();
-    assert_eq!(
-        (report.outcome(), report.published.held),
-        (Outcome::Differences, 1)
-    );
+    assert_eq!((report.outcome(), report.published.held), (Outcome::Differences, 1));
     let of_rows = [DifferenceKind::RowMissing, DifferenceKind::CountDiffers];
-    assert!(
-        report
-            .differences
-            .iter()
-            .all(|found| of_rows.contains(&found.kind)),
-        "{report}"
-    );
+    assert!(report.differences.iter().all(|found| of_rows.contains(&found.kind)), "{report}");
 }

@@ -34,9 +34,7 @@ fn interleaving(records: &[Record], mut seed: u64) -> Vec<usize> {
     }
     let mut order = Vec::new();
     while order.len() < records.len() {
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         order.extend(queues[(seed >> 33) as usize % 3].pop());
     }
     order

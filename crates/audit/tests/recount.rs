@@ -26,31 +26,15 @@ fn mixed() -> Vec<Record> {
     records.push(record(0, last, event("eldest", 1, last - ACCEPT_MS)));
     records.push(record(1, last, event("future", 1, last + FUTURE_MS + 1)));
     records.push(record(1, last, event("youngest", 1, last + FUTURE_MS)));
-    let packed = vec![
-        Some(event("p1", 2, last)),
-        None,
-        Some(event("p2", 3, last)),
-        Some(event("p1", 2, last)),
-    ];
-    records.push(Record {
-        partition: 0,
-        append_ms: last,
-        events: packed,
-    });
-    records.push(Record {
-        partition: 1,
-        append_ms: last,
-        events: vec![None],
-    });
+    let packed =
+        vec![Some(event("p1", 2, last)), None, Some(event("p2", 3, last)), Some(event("p1", 2, last))];
+    records.push(Record { partition: 0, append_ms: last, events: packed });
+    records.push(Record { partition: 1, append_ms: last, events: vec![None] });
     records
 }
 
 fn kinds(report: &Report) -> Vec<DifferenceKind> {
-    let mut kinds: Vec<_> = report
-        .differences
-        .iter()
-        .map(|difference| difference.kind)
-        .collect();
+    let mut kinds: Vec<_> = report.differences.iter().map(|difference| difference.kind).collect();
     kinds.dedup();
     kinds
 }
@@ -61,62 +45,35 @@ fn a_correct_engine_is_equal() {
     assert_eq!(report.differences, []);
     assert_eq!(report.outcome(), Outcome::Equal);
     assert_eq!(report.outcome().exit_code(), 0);
-    let exactly = |value| Range {
-        lo: value,
-        hi: value,
-    };
+    let exactly = |value| Range { lo: value, hi: value };
     assert_eq!(report.recounted.received, exactly(61));
     assert_eq!(report.recounted.counted, exactly(44));
     assert_eq!(report.recounted.duplicate, exactly(13));
     assert_eq!(
-        (
-            report.recounted.late,
-            report.recounted.future,
-            report.recounted.invalid
-        ),
+        (report.recounted.late, report.recounted.future, report.recounted.invalid),
         (exactly(1), exactly(1), exactly(2))
     );
-    assert!(
-        report
-            .tables
-            .iter()
-            .all(|table| table.compared == table.equal && table.compared > 0)
-    );
+    assert!(report.tables.iter().all(|table| table.compared == table.equal && table.compared > 0));
     assert!(report.left_out.is_empty());
     let text = report.to_string();
     assert!(
-        text.trim_end().ends_with(
-            "Equal: 61 events received and 44 counted, as recounted from the raw topics."
-        ),
+        text.trim_end()
+            .ends_with("Equal: 61 events received and 44 counted, as recounted from the raw topics."),
         "{text}"
     );
     let json = serde_json::to_value(&report).unwrap();
-    assert_eq!(
-        (&json["outcome"], &json["recounted"]["counted"]["lo"]),
-        (&"equal".into(), &44.into())
-    );
+    assert_eq!((&json["outcome"], &json["recounted"]["counted"]["lo"]), (&"equal".into(), &44.into()));
 }
 
 #[test]
 fn limits_hold_at_both_ends() {
-    for (age_ms, counted, late, future) in [
-        (ACCEPT_MS, 1, 0, 0),
-        (ACCEPT_MS + 1, 0, 1, 0),
-        (-FUTURE_MS, 1, 0, 0),
-        (-FUTURE_MS - 1, 0, 0, 1),
-    ] {
+    for (age_ms, counted, late, future) in
+        [(ACCEPT_MS, 1, 0, 0), (ACCEPT_MS + 1, 0, 1, 0), (-FUTURE_MS, 1, 0, 0), (-FUTURE_MS - 1, 0, 0, 1)]
+    {
         let records = [record(0, 10_000_000, event("e", 1, 10_000_000 - age_ms))];
         let report = audit(&records, &engine_in_order(&records));
-        let found = (
-            report.recounted.counted.lo,
-            report.recounted.late.lo,
-            report.recounted.future.lo,
-        );
-        assert_eq!(
-            (found, report.outcome()),
-            ((counted, late, future), Outcome::Equal),
-            "age {age_ms}"
-        );
+        let found = (report.recounted.counted.lo, report.recounted.late.lo, report.recounted.future.lo);
+        assert_eq!((found, report.outcome()), ((counted, late, future), Outcome::Equal), "age {age_ms}");
     }
 }
 
@@ -128,11 +85,7 @@ fn check_found(cases: &[(&str, Bend, DifferenceKind)]) {
         bend(&mut published);
         let report = audit(&mixed(), &published);
         assert_eq!(report.outcome(), Outcome::Differences, "{name}");
-        assert!(
-            kinds(&report).contains(kind),
-            "{name}: {:?}",
-            report.differences
-        );
+        assert!(kinds(&report).contains(kind), "{name}: {:?}", report.differences);
         assert!(report.to_string().contains("Differences: "), "{name}");
     }
 }
@@ -141,36 +94,12 @@ fn check_found(cases: &[(&str, Bend, DifferenceKind)]) {
 fn every_bent_row_is_found() {
     use DifferenceKind::*;
     check_found(&[
-        (
-            "window sum",
-            |p| p.windows.values_mut().next().unwrap().0 += 1,
-            CountDiffers,
-        ),
-        (
-            "window events",
-            |p| p.windows.values_mut().next().unwrap().1 += 1,
-            CountDiffers,
-        ),
-        (
-            "window row lost",
-            |p| drop(p.windows.pop_first()),
-            RowMissing,
-        ),
-        (
-            "window row invented",
-            |p| invent(p, ("c9", "eu"), 0),
-            RowUnexpected,
-        ),
-        (
-            "other dimension",
-            |p| invent(p, ("c0", "us"), 9_960_000),
-            RowUnexpected,
-        ),
-        (
-            "total sum",
-            |p| p.totals.values_mut().next().unwrap().0 -= 1,
-            CountDiffers,
-        ),
+        ("window sum", |p| p.windows.values_mut().next().unwrap().0 += 1, CountDiffers),
+        ("window events", |p| p.windows.values_mut().next().unwrap().1 += 1, CountDiffers),
+        ("window row lost", |p| drop(p.windows.pop_first()), RowMissing),
+        ("window row invented", |p| invent(p, ("c9", "eu"), 0), RowUnexpected),
+        ("other dimension", |p| invent(p, ("c0", "us"), 9_960_000), RowUnexpected),
+        ("total sum", |p| p.totals.values_mut().next().unwrap().0 -= 1, CountDiffers),
         ("total lost", |p| drop(p.totals.pop_first()), RowMissing),
     ]);
     assert_eq!(Outcome::Differences.exit_code(), 3);
@@ -198,11 +127,7 @@ fn every_bent_tally_is_found_though_its_row_closes() {
         ("late for future", |p| with(p, late_for_future), kind),
         ("received and invalid", |p| with(p, invented), kind),
         ("duplicate for counted", |p| with(p, copies_counted), kind),
-        (
-            "duplicate for conflict",
-            |p| with(p, copy_in_conflict),
-            kind,
-        ),
+        ("duplicate for conflict", |p| with(p, copy_in_conflict), kind),
         ("duplicate lost", |p| with(p, copy_lost), kind),
     ]);
     let open = DifferenceKind::BooksOpen;
@@ -210,9 +135,7 @@ fn every_bent_tally_is_found_though_its_row_closes() {
 }
 
 fn invent(published: &mut Published, (counter, region): (&str, &str), start_ms: i64) {
-    published
-        .windows
-        .insert(((counter.into(), region.into()), start_ms), (1, 1));
+    published.windows.insert(((counter.into(), region.into()), start_ms), (1, 1));
 }
 
 fn with(published: &mut Published, bend: fn(&mut Tally)) {
@@ -222,20 +145,15 @@ fn with(published: &mut Published, bend: fn(&mut Tally)) {
 #[test]
 fn one_swapped_verdict_across_partitions_is_found_in_the_sum() {
     // Each partition stays in its range; only the sum over both is determined.
-    let copies = [
-        record(0, 10_000_000, event("e", 1, 10_000_000)),
-        record(1, 10_000_001, event("e", 1, 10_000_000)),
-    ];
+    let copies =
+        [record(0, 10_000_000, event("e", 1, 10_000_000)), record(1, 10_000_001, event("e", 1, 10_000_000))];
     let mut published = engine_in_order(&copies);
     let second = published.tallies.get_mut(&1).unwrap();
     (second.duplicate, second.counted) = (0, 1);
     let report = audit(&copies, &published);
     assert_eq!(kinds(&report), [DifferenceKind::LedgerDiffers]);
     assert!(
-        report
-            .differences
-            .iter()
-            .all(|difference| difference.place.starts_with("all sources")),
+        report.differences.iter().all(|difference| difference.place.starts_with("all sources")),
         "{report}"
     );
 }
@@ -257,42 +175,23 @@ fn an_event_counted_twice_or_never_is_found_though_all_books_close() {
         published
     };
     let report = audit(&mixed(), &never);
-    assert!(
-        kinds(&report).contains(&DifferenceKind::LedgerDiffers),
-        "{report}"
-    );
+    assert!(kinds(&report).contains(&DifferenceKind::LedgerDiffers), "{report}");
     assert!(report.differences.len() >= 3, "{report}");
 }
 
 #[test]
 fn what_has_not_caught_up_is_not_settled() {
     let bends: [(&str, Bend, &str); 3] = [
-        (
-            "intake behind",
-            |p| p.tallies.get_mut(&0).unwrap().through -= 1,
-            "intake has read",
-        ),
-        (
-            "end moved",
-            |p| p.tallies.get_mut(&1).unwrap().through += 1,
-            "intake has read",
-        ),
-        (
-            "no row",
-            |p| p.tallies.retain(|partition, _| *partition != 1),
-            "no intake row",
-        ),
+        ("intake behind", |p| p.tallies.get_mut(&0).unwrap().through -= 1, "intake has read"),
+        ("end moved", |p| p.tallies.get_mut(&1).unwrap().through += 1, "intake has read"),
+        ("no row", |p| p.tallies.retain(|partition, _| *partition != 1), "no intake row"),
     ];
     for (name, bend, reason) in bends {
         let mut published = engine_in_order(&mixed());
         bend(&mut published);
         let report = audit(&mixed(), &published);
         assert_eq!(report.outcome(), Outcome::NotSettled, "{name}");
-        assert_eq!(
-            (report.outcome().exit_code(), report.not_settled.len()),
-            (1, 1),
-            "{name}: {report}"
-        );
+        assert_eq!((report.outcome().exit_code(), report.not_settled.len()), (1, 1), "{name}: {report}");
         assert!(
             report.to_string().contains("Not settled: ") && report.not_settled[0].contains(reason),
             "{name}: {report}"
@@ -319,11 +218,7 @@ fn count_behind_intake_is_not_settled() {
         recount.ledger_row(ledger_json("count", *partition, &behind).as_bytes());
     }
     let report = recount.finish();
-    assert_eq!(
-        (report.outcome(), report.not_settled.len()),
-        (Outcome::NotSettled, 2),
-        "{report}"
-    );
+    assert_eq!((report.outcome(), report.not_settled.len()), (Outcome::NotSettled, 2), "{report}");
 }
 
 #[test]
@@ -343,9 +238,6 @@ fn books_that_do_not_close_are_found() {
         let is_row = |found: &tallyflow_audit::Difference| {
             found.kind == DifferenceKind::BooksOpen && found.place.starts_with(&row)
         };
-        assert!(
-            report.differences.iter().any(is_row),
-            "{stage} {field}: {report}"
-        );
+        assert!(report.differences.iter().any(is_row), "{stage} {field}: {report}");
     }
 }

@@ -18,13 +18,7 @@ pub trait EventSink {
     fn event(&mut self, record: usize, index: Option<u32>, event: &Event<'_>, dimensions: &[&str]);
 
     /// An event, or a whole record (`index` is `None`), that is not valid. `event_id` is given where it is known.
-    fn invalid(
-        &mut self,
-        record: usize,
-        index: Option<u32>,
-        event_id: Option<&str>,
-        failure: Failure,
-    );
+    fn invalid(&mut self, record: usize, index: Option<u32>, event_id: Option<&str>, failure: Failure);
 
     /// The record at this position is complete.
     fn record_done(&mut self, record: usize);

@@ -52,10 +52,7 @@ pub fn decode_key(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
 
 /// Like [`decode_key`], as text; `None` also where a part is not UTF-8.
 pub fn decode_key_text(bytes: &[u8]) -> Option<Vec<&str>> {
-    decode_key(bytes)?
-        .into_iter()
-        .map(|part| std::str::from_utf8(part).ok())
-        .collect()
+    decode_key(bytes)?.into_iter().map(|part| std::str::from_utf8(part).ok()).collect()
 }
 
 /// The 64-bit hash of (namespace, counter) that picks the owner: dimensions stay out of it, so that all the
@@ -98,10 +95,7 @@ mod tests {
     #[test]
     fn golden_bytes() {
         assert_eq!(key(&["n", "clicks", "eu"]), b"\x01\0n\x06\0clicks\x02\0eu");
-        assert_eq!(
-            decode_key_text(&key(&["n", "clicks", ""])).unwrap(),
-            ["n", "clicks", ""]
-        );
+        assert_eq!(decode_key_text(&key(&["n", "clicks", ""])).unwrap(), ["n", "clicks", ""]);
     }
 
     #[test]

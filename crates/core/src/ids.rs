@@ -23,9 +23,7 @@ impl TopicId {
         if text.len() != 32 || !text.is_ascii() {
             return None;
         }
-        u128::from_str_radix(text, 16)
-            .ok()
-            .map(|number| Self(number.to_be_bytes()))
+        u128::from_str_radix(text, 16).ok().map(|number| Self(number.to_be_bytes()))
     }
 }
 
@@ -100,10 +98,7 @@ pub struct TopicPartition {
 impl TopicPartition {
     /// Names a partition.
     pub fn new(topic: impl Into<std::sync::Arc<str>>, partition: u32) -> Self {
-        Self {
-            topic: topic.into(),
-            partition: Partition(partition),
-        }
+        Self { topic: topic.into(), partition: Partition(partition) }
     }
 }
 
@@ -184,10 +179,7 @@ impl Hasher {
     pub fn new(app: &str) -> Self {
         let mut key = vec![IDENTITY_HASH_VERSION];
         key.extend_from_slice(app.as_bytes());
-        Self {
-            seed: xxh3_64(&key),
-            buffer: Vec::with_capacity(256),
-        }
+        Self { seed: xxh3_64(&key), buffer: Vec::with_capacity(256) }
     }
 
     /// The identity of an event id within a counter (R1). Ids are opaque bytes: no trimming, no case folding.
@@ -233,10 +225,7 @@ mod tests {
         let mut hasher = Hasher::new("shop");
         let identity = hasher.identity(b"default", b"clicks", b"e1");
         assert_eq!(format!("{identity:?}"), GOLDEN_IDENTITY);
-        assert_eq!(
-            hasher.payload(0, 1, 1_000, [b"eu".as_slice()].into_iter()),
-            PayloadCheck(GOLDEN_CHECK)
-        );
+        assert_eq!(hasher.payload(0, 1, 1_000, [b"eu".as_slice()].into_iter()), PayloadCheck(GOLDEN_CHECK));
     }
 
     // Changing either of these makes every running deployment forget what it has seen.
@@ -247,18 +236,9 @@ mod tests {
     fn parts_cannot_run_into_each_other() {
         let mut hasher = Hasher::new("shop");
         // T9: joined with "-" these are equal.
-        assert_ne!(
-            hasher.identity(b"a", b"b-c", b"d"),
-            hasher.identity(b"a-b", b"c", b"d")
-        );
-        assert_ne!(
-            hasher.identity(b"", b"ab", b"c"),
-            hasher.identity(b"a", b"b", b"c")
-        );
-        assert_ne!(
-            hasher.identity(b"n", b"A", b"e1"),
-            hasher.identity(b"n", b"B", b"e1")
-        );
+        assert_ne!(hasher.identity(b"a", b"b-c", b"d"), hasher.identity(b"a-b", b"c", b"d"));
+        assert_ne!(hasher.identity(b"", b"ab", b"c"), hasher.identity(b"a", b"b", b"c"));
+        assert_ne!(hasher.identity(b"n", b"A", b"e1"), hasher.identity(b"n", b"B", b"e1"));
     }
 
     #[test]

@@ -5,15 +5,7 @@
 //!
 //! Must not know: Kafka clients, RocksDB, files, clocks, randomness, the environment. Time comes as an argument.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod chain;
 pub mod codec;

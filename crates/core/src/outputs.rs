@@ -34,12 +34,7 @@ pub struct Revision(pub i64);
 impl Revision {
     /// The revision of a row that holds through this offset.
     pub const fn at(through: NextOffset, said_by_cursor: bool) -> Self {
-        Self(
-            through
-                .0
-                .saturating_mul(2)
-                .saturating_add(said_by_cursor as i64),
-        )
+        Self(through.0.saturating_mul(2).saturating_add(said_by_cursor as i64))
     }
 }
 

@@ -90,10 +90,7 @@ pub struct TimePlan {
 impl TimePlan {
     /// The limits that judge an event.
     pub const fn limits(&self) -> Limits {
-        Limits {
-            accept_ms: self.accept_ms,
-            future_ms: self.future_ms,
-        }
+        Limits { accept_ms: self.accept_ms, future_ms: self.future_ms }
     }
 }
 
@@ -112,12 +109,7 @@ pub struct RecordLimits {
 
 impl Default for RecordLimits {
     fn default() -> Self {
-        Self {
-            record_bytes: 1024 * 1024,
-            depth: 64,
-            members: 10_000,
-            packed_events: 10_000,
-        }
+        Self { record_bytes: 1024 * 1024, depth: 64, members: 10_000, packed_events: 10_000 }
     }
 }
 

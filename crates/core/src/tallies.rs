@@ -103,10 +103,7 @@ impl Tallies {
     /// Count's books: admitted − (counted + duplicate + conflict + late). Zero, or something was lost (R12).
     pub const fn count_residual(&self) -> i128 {
         self.admitted as i128
-            - (self.counted as i128
-                + self.duplicate as i128
-                + self.conflict as i128
-                + self.late as i128)
+            - (self.counted as i128 + self.duplicate as i128 + self.conflict as i128 + self.late as i128)
     }
 }
 
@@ -126,24 +123,12 @@ mod tests {
 
     #[test]
     fn residuals_show_a_lost_event() {
-        let mut tallies = Tallies {
-            received: 3,
-            admitted: 1,
-            late: 1,
-            invalid: 1,
-            ..Tallies::default()
-        };
+        let mut tallies = Tallies { received: 3, admitted: 1, late: 1, invalid: 1, ..Tallies::default() };
         assert_eq!(tallies.intake_residual(), 0);
         tallies.received += 1;
         assert_eq!(tallies.intake_residual(), 1);
-        let count = Tallies {
-            admitted: 5,
-            counted: 2,
-            duplicate: 1,
-            conflict: 1,
-            late: 1,
-            ..Tallies::default()
-        };
+        let count =
+            Tallies { admitted: 5, counted: 2, duplicate: 1, conflict: 1, late: 1, ..Tallies::default() };
         assert_eq!(count.count_residual(), 0);
     }
 }

@@ -70,10 +70,7 @@ impl Limits {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
-        accept_ms: 300_000,
-        future_ms: 5_000,
-    };
+    const LIMITS: Limits = Limits { accept_ms: 300_000, future_ms: 5_000 };
 
     #[test]
     fn both_ends_are_included() {
@@ -88,23 +85,13 @@ mod tests {
             (-5_001, Admission::Future(-5_001)),
             (-6_000, Admission::Future(-6_000)),
         ] {
-            assert_eq!(
-                LIMITS.judge(append, append.minus(age_ms)),
-                right,
-                "age {age_ms} ms"
-            );
+            assert_eq!(LIMITS.judge(append, append.minus(age_ms)), right, "age {age_ms} ms");
         }
     }
 
     #[test]
     fn extreme_times_do_not_wrap() {
-        assert!(matches!(
-            LIMITS.judge(TimestampMs(i64::MAX), TimestampMs(i64::MIN)),
-            Admission::Late(_)
-        ));
-        assert!(matches!(
-            LIMITS.judge(TimestampMs(i64::MIN), TimestampMs(i64::MAX)),
-            Admission::Future(_)
-        ));
+        assert!(matches!(LIMITS.judge(TimestampMs(i64::MAX), TimestampMs(i64::MIN)), Admission::Late(_)));
+        assert!(matches!(LIMITS.judge(TimestampMs(i64::MIN), TimestampMs(i64::MAX)), Admission::Future(_)));
     }
 }

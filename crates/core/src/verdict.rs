@@ -194,10 +194,7 @@ pub struct Failure {
 impl Failure {
     /// A failure of this category.
     pub fn new(category: Category, message: impl Into<String>) -> Self {
-        Self {
-            category,
-            message: message.into(),
-        }
+        Self { category, message: message.into() }
     }
 }
 
@@ -216,16 +213,8 @@ mod tests {
     #[test]
     fn what_the_record_itself_did_wrong_is_permanent() {
         for category in Category::ALL {
-            let transient = matches!(
-                category,
-                Category::Timeout | Category::Refused | Category::Simulated
-            );
-            assert_eq!(
-                category.class() == ErrorClass::Transient,
-                transient,
-                "{}",
-                category.name()
-            );
+            let transient = matches!(category, Category::Timeout | Category::Refused | Category::Simulated);
+            assert_eq!(category.class() == ErrorClass::Transient, transient, "{}", category.name());
         }
     }
 }

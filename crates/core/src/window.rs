@@ -15,11 +15,7 @@ pub struct WindowSize(i64);
 impl WindowSize {
     /// A size in milliseconds; `None` unless positive.
     pub const fn new(size_ms: i64) -> Option<Self> {
-        if size_ms > 0 {
-            Some(Self(size_ms))
-        } else {
-            None
-        }
+        if size_ms > 0 { Some(Self(size_ms)) } else { None }
     }
 
     /// The length in milliseconds.
@@ -42,24 +38,14 @@ impl WindowSize {
 ///
 /// Returns `None` without windows.
 pub fn greatest_slice(windows: impl IntoIterator<Item = WindowSize>) -> Option<WindowSize> {
-    let common = windows
-        .into_iter()
-        .map(WindowSize::ms)
-        .reduce(greatest_common_divisor)?;
+    let common = windows.into_iter().map(WindowSize::ms).reduce(greatest_common_divisor)?;
     let limit = common.min(SLICE_LIMIT_MS);
     // Downwards from the limit: at most 900 000 steps, once at start.
-    (1..=limit)
-        .rev()
-        .find(|length| common % length == 0)
-        .and_then(WindowSize::new)
+    (1..=limit).rev().find(|length| common % length == 0).and_then(WindowSize::new)
 }
 
 fn greatest_common_divisor(a: i64, b: i64) -> i64 {
-    if b == 0 {
-        a
-    } else {
-        greatest_common_divisor(b, a % b)
-    }
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -82,8 +68,7 @@ mod tests {
 
     #[test]
     fn slices_divide_every_window() {
-        let slice =
-            |list: &[i64]| greatest_slice(list.iter().map(|s| size(*s))).map(WindowSize::ms);
+        let slice = |list: &[i64]| greatest_slice(list.iter().map(|s| size(*s))).map(WindowSize::ms);
         assert_eq!(slice(&[60_000]), Some(60_000));
         assert_eq!(slice(&[60_000, 3_600_000]), Some(60_000));
         assert_eq!(slice(&[3_600_000]), Some(900_000));

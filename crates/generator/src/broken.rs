@@ -23,21 +23,12 @@ const OBJECTS: [&str; 14] = [
 ];
 
 /// Record values that are no JSON object at all.
-const VALUES: [&[u8]; 6] = [
-    b"",
-    b"{\"event_id\":\"broken",
-    b"[]",
-    b"\"text\"",
-    b"\xff\xfe\x00noise",
-    b"{\"event_id\":\"a\"} {}",
-];
+const VALUES: [&[u8]; 6] =
+    [b"", b"{\"event_id\":\"broken", b"[]", b"\"text\"", b"\xff\xfe\x00noise", b"{\"event_id\":\"a\"} {}"];
 
 /// Appends an object that is no event, for a record or inside a packed one.
 pub(crate) fn write_object(choice: u32, number: u64, event_time_ms: i64, out: &mut Vec<u8>) {
-    let template = OBJECTS
-        .get(choice as usize % OBJECTS.len())
-        .copied()
-        .unwrap_or("{}");
+    let template = OBJECTS.get(choice as usize % OBJECTS.len()).copied().unwrap_or("{}");
     for byte in template.bytes() {
         match byte {
             b'#' => push_number(out, number),

@@ -99,19 +99,13 @@ impl Ledger {
         let counter = u64::from(original.namespace) * self.counters + u64::from(original.counter);
         let key = counter * self.combinations + original.combination;
         let start_ms = original.event_time_ms.div_euclid(window_ms) * window_ms;
-        self.windows
-            .entry((key, start_ms))
-            .or_default()
-            .add(original.delta);
+        self.windows.entry((key, start_ms)).or_default().add(original.delta);
     }
 
     /// The expectation with names.
     pub(crate) fn expectation(&self, plan: &Plan) -> Expectation {
-        let mut expectation = Expectation {
-            tallies: self.tallies,
-            window_ms: plan.window_ms,
-            ..Expectation::default()
-        };
+        let mut expectation =
+            Expectation { tallies: self.tallies, window_ms: plan.window_ms, ..Expectation::default() };
         for ((key, start_ms), sum) in &self.windows {
             let name = self.name(*key, plan);
             let total = expectation.totals.entry(name.clone()).or_default();
@@ -125,12 +119,7 @@ impl Ledger {
     fn name(&self, key: u64, plan: &Plan) -> CounterKey {
         let (counter, combination) = (key / self.combinations, key % self.combinations);
         let namespace = plan.namespaces.get((counter / self.counters) as usize);
-        let chosen = digits(
-            combination,
-            plan.dimensions
-                .iter()
-                .map(|dimension| dimension.values.len()),
-        );
+        let chosen = digits(combination, plan.dimensions.iter().map(|dimension| dimension.values.len()));
         let values = plan.dimensions.iter().zip(chosen);
         CounterKey {
             namespace: namespace.cloned().unwrap_or_default(),

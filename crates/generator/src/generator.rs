@@ -75,15 +75,8 @@ impl Generator {
     /// The plan is out of range or could not be exact.
     pub fn new(plan: Plan) -> Result<Self, PlanError> {
         plan.check()?;
-        let draws = [
-            Draw::Near,
-            Draw::Far,
-            Draw::Conflict,
-            Draw::Late,
-            Draw::Future,
-            Draw::Undecodable,
-            Draw::Null,
-        ];
+        let draws =
+            [Draw::Near, Draw::Far, Draw::Conflict, Draw::Late, Draw::Future, Draw::Undecodable, Draw::Null];
         let mut bounds = draws.map(|draw| (0.0, draw));
         let mut sum = 0.0;
         for (bound, share) in bounds.iter_mut().zip(plan.verdict_shares()) {
@@ -122,11 +115,7 @@ impl Generator {
         let found = self.bounds.iter().find(|(bound, _)| at < *bound);
         let draw = found.map_or(Draw::Fresh, |(_, draw)| *draw);
         let needs_original = matches!(draw, Draw::Near | Draw::Far | Draw::Conflict);
-        if needs_original && self.next == 0 {
-            Draw::Fresh
-        } else {
-            draw
-        }
+        if needs_original && self.next == 0 { Draw::Fresh } else { draw }
     }
 
     fn single(&mut self) -> Generated {
@@ -219,11 +208,8 @@ impl Generator {
         };
         self.book(draw, &event);
         self.writer.write(&event, kind_of_id, value);
-        record.oldest_event_ms = Some(
-            record
-                .oldest_event_ms
-                .map_or(event.event_time_ms, |ms| ms.min(event.event_time_ms)),
-        );
+        record.oldest_event_ms =
+            Some(record.oldest_event_ms.map_or(event.event_time_ms, |ms| ms.min(event.event_time_ms)));
         record.newest_event_ms = record.newest_event_ms.max(Some(event.event_time_ms));
         event
     }
@@ -236,9 +222,7 @@ impl Generator {
             Draw::Conflict => tallies.conflict += 1,
             Draw::Late => tallies.late += 1,
             Draw::Future => tallies.future += 1,
-            Draw::Fresh | Draw::Undecodable | Draw::Null => {
-                self.ledger.count(event, self.plan.window_ms)
-            }
+            Draw::Fresh | Draw::Undecodable | Draw::Null => self.ledger.count(event, self.plan.window_ms),
         }
     }
 
@@ -249,21 +233,14 @@ impl Generator {
 
     /// One of the last `reach` originals that are still well inside the limits, from `oldest` on.
     fn earlier(&mut self, reach: u64, oldest: u64) -> Original {
-        let reach = reach
-            .min(self.plan.reach())
-            .min(self.next.saturating_sub(oldest))
-            .max(1);
+        let reach = reach.min(self.plan.reach()).min(self.next.saturating_sub(oldest)).max(1);
         let back = self.rng.random_range(1..=reach);
         self.originals.get(self.next.saturating_sub(back))
     }
 
     /// An earlier original with another delta.
     fn conflict(&mut self, oldest: u64) -> Original {
-        let reach = if self.rng.random_bool(0.5) {
-            NEAR
-        } else {
-            u64::MAX
-        };
+        let reach = if self.rng.random_bool(0.5) { NEAR } else { u64::MAX };
         let mut event = self.earlier(reach, oldest);
         event.delta += self.rng.random_range(1..=9);
         event
@@ -317,10 +294,8 @@ impl Generator {
     }
 
     fn address_anywhere(&mut self, record: &mut Generated) {
-        record.partition_hint = self
-            .plan
-            .partitions
-            .map(|partitions| below(self.rng.next_u32(), u64::from(partitions)) as u32);
+        record.partition_hint =
+            self.plan.partitions.map(|partitions| below(self.rng.next_u32(), u64::from(partitions)) as u32);
         record.key = self.rng.random_bool(0.5).then(|| b"broken".to_vec());
     }
 }
@@ -334,11 +309,8 @@ impl Iterator for Generator {
         }
         self.ledger.tallies.records += 1;
         let begins_block = self.next.is_multiple_of(u64::from(self.plan.packed_events));
-        let record = if begins_block && self.originals.is_packed(self.next) {
-            self.packed()
-        } else {
-            self.single()
-        };
+        let record =
+            if begins_block && self.originals.is_packed(self.next) { self.packed() } else { self.single() };
         Some(record)
     }
 }

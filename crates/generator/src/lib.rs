@@ -12,15 +12,7 @@
 //! well inside the time limits, late and future events lie an hour or more outside. For that the caller must keep
 //! to `partition_hint` (or to the key, if the plan names no partitions), produce in order, and append not before
 //! [`Plan::start_ms`] and not later than an hour after [`Plan::end_ms`].
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod broken;
 mod expectation;

@@ -40,11 +40,7 @@ impl Originals {
     pub(crate) fn new(plan: Plan) -> Self {
         let zipf = Zipf::new(plan.counters, plan.zipf);
         let combinations = plan.combinations();
-        Self {
-            plan,
-            zipf,
-            combinations,
-        }
+        Self { plan, zipf, combinations }
     }
 
     pub(crate) fn get(&self, number: u64) -> Original {
@@ -52,23 +48,11 @@ impl Originals {
         let mut rng = SmallRng::seed_from_u64(mix(plan.seed, number));
         let counter = self.zipf.draw(rng.next_u64());
         let namespace = below(rng.next_u32(), plan.namespaces.len() as u64) as u32;
-        let combination = if self.combinations > 1 {
-            rng.random_range(0..self.combinations)
-        } else {
-            0
-        };
-        let size = if plan.max_delta > 1 {
-            rng.random_range(1..=plan.max_delta)
-        } else {
-            1
-        };
+        let combination = if self.combinations > 1 { rng.random_range(0..self.combinations) } else { 0 };
+        let size = if plan.max_delta > 1 { rng.random_range(1..=plan.max_delta) } else { 1 };
         let negative = plan.negative > 0.0 && rng.random_bool(plan.negative);
         let behind = plan.out_of_order > 0.0 && rng.random_bool(plan.out_of_order);
-        let lag_ms = if behind {
-            rng.random_range(1..=plan.out_of_order_ms)
-        } else {
-            0
-        };
+        let lag_ms = if behind { rng.random_range(1..=plan.out_of_order_ms) } else { 0 };
         Original {
             number,
             namespace,
@@ -124,12 +108,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        Plan {
-            packed: 0.5,
-            partitions: Some(7),
-            packed_events: 10,
-            ..Plan::new(5, 1000, 1_800_000_000_000)
-        }
+        Plan { packed: 0.5, partitions: Some(7), packed_events: 10, ..Plan::new(5, 1000, 1_800_000_000_000) }
     }
 
     #[test]
@@ -148,9 +127,7 @@ mod tests {
         let originals = Originals::new(plan());
         let mut packed = 0;
         for block in 0..200_u64 {
-            let homes: Vec<_> = (0..10)
-                .map(|n| originals.home(&originals.get(block * 10 + n)))
-                .collect();
+            let homes: Vec<_> = (0..10).map(|n| originals.home(&originals.get(block * 10 + n))).collect();
             if originals.is_packed(block * 10) {
                 packed += 1;
                 assert!(homes.iter().all(|home| *home == homes[0]), "block {block}");

@@ -137,19 +137,13 @@ impl Plan {
     /// other half covers what delays the copy on its way.
     pub(crate) fn reach(&self) -> u64 {
         let reach_ms = (self.accept_ms / 2 - self.out_of_order_ms).max(0);
-        let reach = reach_ms
-            .unsigned_abs()
-            .saturating_mul(u64::from(self.events_per_second))
-            / 1000;
+        let reach = reach_ms.unsigned_abs().saturating_mul(u64::from(self.events_per_second)) / 1000;
         reach.max(1)
     }
 
     /// Dimension value combinations.
     pub(crate) fn combinations(&self) -> u64 {
-        self.dimensions
-            .iter()
-            .map(|dimension| dimension.values.len() as u64)
-            .fold(1, u64::saturating_mul)
+        self.dimensions.iter().map(|dimension| dimension.values.len() as u64).fold(1, u64::saturating_mul)
     }
 
     pub(crate) fn check(&self) -> Result<(), PlanError> {
@@ -157,11 +151,7 @@ impl Plan {
         self.check_times()?;
         self.check_names()?;
         let refuse = |what: &'static str, fine: bool| {
-            if fine {
-                Ok(())
-            } else {
-                Err(PlanError::Range { what })
-            }
+            if fine { Ok(()) } else { Err(PlanError::Range { what }) }
         };
         refuse("events_per_second", self.events_per_second > 0)?;
         refuse("counters", self.counters > 0)?;
@@ -169,15 +159,9 @@ impl Plan {
         refuse("partitions", self.partitions != Some(0))?;
         // Sums of all deltas stay far inside i128, and a conflict's delta inside i64.
         refuse("max_delta", (1..=i64::MAX / 4).contains(&self.max_delta))?;
-        refuse(
-            "packed_events",
-            (1..=MOST_PACKED).contains(&self.packed_events),
-        )?;
+        refuse("packed_events", (1..=MOST_PACKED).contains(&self.packed_events))?;
         let keys = (self.namespaces.len() as u64).saturating_mul(u64::from(self.counters));
-        refuse(
-            "counters times dimension values",
-            keys.saturating_mul(self.combinations()) <= MOST_KEYS,
-        )
+        refuse("counters times dimension values", keys.saturating_mul(self.combinations()) <= MOST_KEYS)
     }
 
     /// The shares of the verdicts, in the order in which they are drawn.
@@ -194,103 +178,51 @@ impl Plan {
     }
 
     fn check_shares(&self) -> Result<(), PlanError> {
-        let of_originals = [
-            self.elsewhere,
-            self.out_of_order,
-            self.negative,
-            self.packed,
-        ];
+        let of_originals = [self.elsewhere, self.out_of_order, self.negative, self.packed];
         let all = self.verdict_shares();
-        if !all
-            .iter()
-            .chain(&of_originals)
-            .all(|share| (0.0..=1.0).contains(share))
-        {
-            return Err(PlanError::Range {
-                what: "every share",
-            });
+        if !all.iter().chain(&of_originals).all(|share| (0.0..=1.0).contains(share)) {
+            return Err(PlanError::Range { what: "every share" });
         }
         let sum: f64 = all.iter().sum();
-        if sum > 0.95 {
-            Err(PlanError::Shares { sum })
-        } else {
-            Ok(())
-        }
+        if sum > 0.95 { Err(PlanError::Shares { sum }) } else { Ok(()) }
     }
 
     fn check_times(&self) -> Result<(), PlanError> {
         let refuse = |what: &'static str, fine: bool| {
-            if fine {
-                Ok(())
-            } else {
-                Err(PlanError::Range { what })
-            }
+            if fine { Ok(()) } else { Err(PlanError::Range { what }) }
         };
         refuse("margin_ms", self.margin_ms >= LEAST_MARGIN_MS)?;
         refuse("accept_ms", self.accept_ms > 0)?;
         refuse("future_ms", self.future_ms >= 0)?;
         refuse("window_ms", self.window_ms > 0)?;
         // A quarter of accept for disorder and half for the distance of copies leave a quarter for delays.
-        refuse(
-            "out_of_order_ms",
-            (1..=self.accept_ms / 4).contains(&self.out_of_order_ms),
-        )?;
+        refuse("out_of_order_ms", (1..=self.accept_ms / 4).contains(&self.out_of_order_ms))?;
         // A packed record is appended with its last event; its first must not be old by then.
-        let packed_ms =
-            i64::from(self.packed_events) * 1000 / i64::from(self.events_per_second.max(1));
-        refuse(
-            "packed_events per events_per_second",
-            self.packed == 0.0 || packed_ms <= self.accept_ms / 8,
-        )?;
+        let packed_ms = i64::from(self.packed_events) * 1000 / i64::from(self.events_per_second.max(1));
+        refuse("packed_events per events_per_second", self.packed == 0.0 || packed_ms <= self.accept_ms / 8)?;
         let margins = self.margin_ms.checked_mul(2);
-        let eldest = margins.and_then(|margins| {
-            self.start_ms
-                .checked_sub(self.accept_ms)?
-                .checked_sub(margins)
-        });
-        let newest = margins.and_then(|margins| {
-            self.end_ms()
-                .checked_add(self.future_ms)?
-                .checked_add(margins)
-        });
-        refuse(
-            "start_ms",
-            eldest.is_some_and(|eldest| eldest > 0) && newest.is_some(),
-        )
+        let eldest =
+            margins.and_then(|margins| self.start_ms.checked_sub(self.accept_ms)?.checked_sub(margins));
+        let newest =
+            margins.and_then(|margins| self.end_ms().checked_add(self.future_ms)?.checked_add(margins));
+        refuse("start_ms", eldest.is_some_and(|eldest| eldest > 0) && newest.is_some())
     }
 
     fn check_names(&self) -> Result<(), PlanError> {
-        let namespaces_fit = self
-            .namespaces
-            .iter()
-            .all(|name| (1..=256).contains(&name.len()));
+        let namespaces_fit = self.namespaces.iter().all(|name| (1..=256).contains(&name.len()));
         if self.namespaces.is_empty() || !namespaces_fit {
             return Err(PlanError::Range { what: "namespaces" });
         }
         if self.id_prefix.len() > 200 {
             return Err(PlanError::Range { what: "id_prefix" });
         }
-        let longest =
-            |dimension: &Dimension| dimension.values.iter().map(String::len).max().unwrap_or(0);
-        let bytes: usize = self
-            .dimensions
-            .iter()
-            .map(|dimension| dimension.name.len() + longest(dimension))
-            .sum();
-        let twice = self
-            .dimensions
-            .iter()
-            .enumerate()
-            .any(|(index, dimension)| {
-                self.dimensions
-                    .iter()
-                    .skip(index + 1)
-                    .any(|other| other.name == dimension.name)
-            });
-        let empty = self
-            .dimensions
-            .iter()
-            .any(|dimension| dimension.values.is_empty());
+        let longest = |dimension: &Dimension| dimension.values.iter().map(String::len).max().unwrap_or(0);
+        let bytes: usize =
+            self.dimensions.iter().map(|dimension| dimension.name.len() + longest(dimension)).sum();
+        let twice = self.dimensions.iter().enumerate().any(|(index, dimension)| {
+            self.dimensions.iter().skip(index + 1).any(|other| other.name == dimension.name)
+        });
+        let empty = self.dimensions.iter().any(|dimension| dimension.values.is_empty());
         if bytes > MOST_NAME_BYTES || twice || empty {
             return Err(PlanError::Range { what: "dimensions" });
         }
@@ -333,13 +265,9 @@ mod tests {
             ("share not a number", |plan| plan.elsewhere = f64::NAN),
             ("no room", |plan| plan.near_duplicates = 0.96),
             ("margin", |plan| plan.margin_ms = LEAST_MARGIN_MS - 1),
-            ("start too early", |plan| {
-                plan.start_ms = plan.accept_ms + 2 * plan.margin_ms
-            }),
+            ("start too early", |plan| plan.start_ms = plan.accept_ms + 2 * plan.margin_ms),
             ("end too late", |plan| plan.start_ms = i64::MAX - 1),
-            ("disorder", |plan| {
-                plan.out_of_order_ms = plan.accept_ms / 4 + 1
-            }),
+            ("disorder", |plan| plan.out_of_order_ms = plan.accept_ms / 4 + 1),
             ("window", |plan| plan.window_ms = 0),
             ("rate", |plan| plan.events_per_second = 0),
             ("counters", |plan| plan.counters = 0),
@@ -347,18 +275,11 @@ mod tests {
             ("partitions", |plan| plan.partitions = Some(0)),
             ("delta", |plan| plan.max_delta = 0),
             ("packed", |plan| plan.packed_events = MOST_PACKED + 1),
-            ("slow packs", |plan| {
-                (plan.packed, plan.events_per_second, plan.accept_ms) = (0.1, 1, 399_999)
-            }),
+            ("slow packs", |plan| (plan.packed, plan.events_per_second, plan.accept_ms) = (0.1, 1, 399_999)),
             ("namespaces", |plan| plan.namespaces = vec![]),
             ("namespace", |plan| plan.namespaces = vec![String::new()]),
             ("prefix", |plan| plan.id_prefix = "x".repeat(201)),
-            ("dimension", |plan| {
-                plan.dimensions = vec![Dimension {
-                    name: "r".into(),
-                    values: vec![],
-                }]
-            }),
+            ("dimension", |plan| plan.dimensions = vec![Dimension { name: "r".into(), values: vec![] }]),
         ];
         for (name, bend) in bends {
             let mut bent = plan.clone();
@@ -369,14 +290,8 @@ mod tests {
 
     #[test]
     fn the_clock_follows_the_rate() {
-        let plan = Plan {
-            events_per_second: 3,
-            ..Plan::new(1, 7, 1_000)
-        };
-        assert_eq!(
-            [0, 1, 3, 7].map(|original| plan.clock_ms(original)),
-            [1_000, 1_333, 2_000, 3_333]
-        );
+        let plan = Plan { events_per_second: 3, ..Plan::new(1, 7, 1_000) };
+        assert_eq!([0, 1, 3, 7].map(|original| plan.clock_ms(original)), [1_000, 1_333, 2_000, 3_333]);
         assert_eq!(plan.end_ms(), 3_333);
     }
 }

@@ -23,12 +23,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let namespace = |name: &String| {
-            (
-                format!(",\"namespace\":{}", quoted(name)),
-                name == "default",
-            )
-        };
+        let namespace = |name: &String| (format!(",\"namespace\":{}", quoted(name)), name == "default");
         let dimensions = plan.dimensions.iter().map(|dimension| {
             let pair = |value: &String| match value.as_str() {
                 "" => String::new(),
@@ -38,11 +33,7 @@ impl Writer {
         });
         let id = quoted(&plan.id_prefix);
         Self {
-            id_prefix: id
-                .strip_prefix('"')
-                .and_then(|id| id.strip_suffix('"'))
-                .unwrap_or("")
-                .to_owned(),
+            id_prefix: id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or("").to_owned(),
             namespaces: plan.namespaces.iter().map(namespace).collect(),
             dimensions: dimensions.collect(),
         }
@@ -82,10 +73,8 @@ impl Writer {
         }
         out.extend_from_slice(b",\"dimensions\":{");
         let mut first = true;
-        for (pairs, chosen) in self
-            .dimensions
-            .iter()
-            .zip(digits(combination, self.dimensions.iter().map(Vec::len)))
+        for (pairs, chosen) in
+            self.dimensions.iter().zip(digits(combination, self.dimensions.iter().map(Vec::len)))
         {
             let pair = pairs.get(chosen).map_or("", String::as_str);
             if !pair.is_empty() {
@@ -101,10 +90,7 @@ impl Writer {
 }
 
 /// The chosen value of each dimension, in a number whose digits they are (first dimension lowest).
-pub(crate) fn digits(
-    combination: u64,
-    bases: impl Iterator<Item = usize>,
-) -> impl Iterator<Item = usize> {
+pub(crate) fn digits(combination: u64, bases: impl Iterator<Item = usize>) -> impl Iterator<Item = usize> {
     let mut rest = combination;
     bases.map(move |base| {
         let base = (base as u64).max(1);
@@ -134,14 +120,8 @@ mod tests {
             id_prefix: "a\"b-".into(),
             namespaces: vec!["default".into(), "né\\w".into()],
             dimensions: vec![
-                Dimension {
-                    name: "region".into(),
-                    values: vec!["eu".into(), "\"us\"".into()],
-                },
-                Dimension {
-                    name: "tier".into(),
-                    values: vec![String::new(), "t".into()],
-                },
+                Dimension { name: "region".into(), values: vec!["eu".into(), "\"us\"".into()] },
+                Dimension { name: "tier".into(), values: vec![String::new(), "t".into()] },
             ],
             ..Plan::new(1, 1, 1_800_000_000_000)
         };
@@ -159,25 +139,13 @@ mod tests {
         writer.write(&original, "late-", &mut out);
         let right = serde_json::json!({"event_id": "a\"b-late-12", "namespace": "né\\w", "counter": "counter-3",
             "delta": -4, "event_time": 99, "trace": {"sampled": [true, null, 1.5]}, "dimensions": {"region": "\"us\""}});
-        assert_eq!(
-            serde_json::from_slice::<serde_json::Value>(&out).unwrap(),
-            right
-        );
+        assert_eq!(serde_json::from_slice::<serde_json::Value>(&out).unwrap(), right);
 
-        let short = Original {
-            namespace: 0,
-            delta: 1,
-            combination: 2,
-            style: 0xff,
-            ..original
-        };
+        let short = Original { namespace: 0, delta: 1, combination: 2, style: 0xff, ..original };
         let mut out = Vec::new();
         writer.write(&short, "", &mut out);
         let right = serde_json::json!({"event_id": "a\"b-12", "counter": "counter-3", "event_time": 99,
             "dimensions": {"region": "eu", "tier": "t"}});
-        assert_eq!(
-            serde_json::from_slice::<serde_json::Value>(&out).unwrap(),
-            right
-        );
+        assert_eq!(serde_json::from_slice::<serde_json::Value>(&out).unwrap(), right);
     }
 }

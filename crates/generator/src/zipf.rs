@@ -14,13 +14,10 @@ impl Zipf {
     /// The law over `count` ranks with weight rank^-skew; at least one rank.
     pub(crate) fn new(count: u32, skew: f64) -> Self {
         let count = count.max(1);
-        let weights: Vec<f64> = (1..=count)
-            .map(|rank| f64::from(rank).powf(-skew))
-            .collect();
+        let weights: Vec<f64> = (1..=count).map(|rank| f64::from(rank).powf(-skew)).collect();
         let scale = f64::from(count) / weights.iter().sum::<f64>();
-        let mut scaled: Vec<(u32, f64)> = (0..count)
-            .zip(weights.iter().map(|weight| weight * scale))
-            .collect();
+        let mut scaled: Vec<(u32, f64)> =
+            (0..count).zip(weights.iter().map(|weight| weight * scale)).collect();
         let mut slots: Vec<(u32, u32)> = (0..count).map(|index| (u32::MAX, index)).collect();
         let (mut small, mut large): (Vec<_>, Vec<_>) =
             scaled.drain(..).partition(|(_, weight)| *weight < 1.0);
@@ -29,11 +26,7 @@ impl Zipf {
                 *slot = ((weight * f64::from(u32::MAX)) as u32, other);
             }
             let rest = rest + weight - 1.0;
-            if rest < 1.0 {
-                small.push((other, rest))
-            } else {
-                large.push((other, rest))
-            }
+            if rest < 1.0 { small.push((other, rest)) } else { large.push((other, rest)) }
         }
         Self { slots }
     }
@@ -66,10 +59,7 @@ mod tests {
             for rank in [0_u32, 1, 7, 49] {
                 let right = f64::from(rank + 1).powf(-skew) / all * f64::from(draws);
                 let off = f64::from(found[rank as usize]) - right;
-                assert!(
-                    off.abs() < 6.0 * right.sqrt() + 1.0,
-                    "skew {skew} rank {rank}: {off} of {right}"
-                );
+                assert!(off.abs() < 6.0 * right.sqrt() + 1.0, "skew {skew} rank {rank}: {off} of {right}");
             }
         }
     }
@@ -77,10 +67,6 @@ mod tests {
     #[test]
     fn one_rank_is_always_drawn() {
         let zipf = Zipf::new(1, 1.0);
-        assert!(
-            [0, u64::MAX, 1 << 32]
-                .iter()
-                .all(|bits| zipf.draw(*bits) == 0)
-        );
+        assert!([0, u64::MAX, 1 << 32].iter().all(|bits| zipf.draw(*bits) == 0));
     }
 }

@@ -22,23 +22,13 @@ struct Event {
 }
 
 fn event(value: &Value, text: &str, plan: &Plan) -> Option<Event> {
-    let name = |field: &str| {
-        value
-            .get(field)?
-            .as_str()
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
+    let name = |field: &str| value.get(field)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let dimensions = match value.get("dimensions") {
         None => &Value::Null,
         Some(given) => given.is_object().then_some(given)?,
     };
-    let values = plan.dimensions.iter().map(|dimension| {
-        dimensions[&dimension.name]
-            .as_str()
-            .unwrap_or("")
-            .to_owned()
-    });
+    let values =
+        plan.dimensions.iter().map(|dimension| dimensions[&dimension.name].as_str().unwrap_or("").to_owned());
     let doubled = text.matches("\"counter\":").count() > 1;
     if doubled || value.get("kind").is_some() {
         return None;
@@ -46,11 +36,7 @@ fn event(value: &Value, text: &str, plan: &Plan) -> Option<Event> {
     Some(Event {
         id: name("event_id")?,
         key: CounterKey {
-            namespace: if value.get("namespace").is_some() {
-                name("namespace")?
-            } else {
-                "default".into()
-            },
+            namespace: if value.get("namespace").is_some() { name("namespace")? } else { "default".into() },
             counter: name("counter")?,
             dimensions: values.collect(),
         },
@@ -61,10 +47,7 @@ fn event(value: &Value, text: &str, plan: &Plan) -> Option<Event> {
 
 /// The events of a record; none in it is invalid.
 fn events(record: &Generated, plan: &Plan) -> Vec<Option<Event>> {
-    let parsed = record
-        .value
-        .as_deref()
-        .and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    let parsed = record.value.as_deref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
     let Some(value) = parsed else {
         return vec![None];
     };
@@ -74,25 +57,15 @@ fn events(record: &Generated, plan: &Plan) -> Vec<Option<Event>> {
             let text = str::from_utf8(record.value.as_ref().unwrap()).unwrap();
             let parts: Vec<_> = text.split("},{").collect();
             assert_eq!(parts.len(), list.len());
-            list.iter()
-                .zip(parts)
-                .map(|(value, text)| event(value, text, plan))
-                .collect()
+            list.iter().zip(parts).map(|(value, text)| event(value, text, plan)).collect()
         }
-        None => vec![event(
-            &value,
-            str::from_utf8(record.value.as_ref().unwrap()).unwrap(),
-            plan,
-        )],
+        None => vec![event(&value, str::from_utf8(record.value.as_ref().unwrap()).unwrap(), plan)],
     }
 }
 
 /// What comes out when these records are processed in this order.
 fn recount(order: &[&Generated], plan: &Plan) -> Expectation {
-    let mut found = Expectation {
-        window_ms: plan.window_ms,
-        ..Expectation::default()
-    };
+    let mut found = Expectation { window_ms: plan.window_ms, ..Expectation::default() };
     let mut seen: HashMap<(String, String, String), Event> = HashMap::new();
     for record in order {
         found.tallies.records += 1;
@@ -103,19 +76,12 @@ fn recount(order: &[&Generated], plan: &Plan) -> Expectation {
             tallies.received += 1;
             let Some(event) = event else {
                 tallies.invalid += 1;
-                *if record.value.is_none() {
-                    &mut tallies.null_values
-                } else {
-                    &mut tallies.undecodable
-                } += 1;
+                *if record.value.is_none() { &mut tallies.null_values } else { &mut tallies.undecodable } +=
+                    1;
                 continue;
             };
             let age_ms = record.clock_ms - event.time_ms;
-            let identity = (
-                event.key.namespace.clone(),
-                event.key.counter.clone(),
-                event.id.clone(),
-            );
+            let identity = (event.key.namespace.clone(), event.key.counter.clone(), event.id.clone());
             match seen.get(&identity) {
                 _ if age_ms > plan.accept_ms => {
                     assert!(age_ms >= plan.accept_ms + plan.margin_ms);
@@ -143,10 +109,7 @@ fn count(found: &mut Expectation, event: &Event, window_ms: i64) {
     let start_ms = event.time_ms / window_ms * window_ms;
     let sums: [&mut Sum; 2] = [
         found.totals.entry(event.key.clone()).or_default(),
-        found
-            .windows
-            .entry((event.key.clone(), start_ms))
-            .or_default(),
+        found.windows.entry((event.key.clone(), start_ms)).or_default(),
     ];
     for sum in sums {
         sum.sum += i128::from(event.delta);
@@ -160,41 +123,25 @@ fn every_kind_comes_and_the_shares_are_kept() {
     let (records, expectation) = generate(&plan);
     let tallies = expectation.tallies;
     assert_eq!(recount(&interleaved(&records, 1), &plan), expectation);
-    assert_eq!(
-        (tallies.received, tallies.records),
-        (20_000, records.len() as u64)
-    );
+    assert_eq!((tallies.received, tallies.records), (20_000, records.len() as u64));
     let near = |found: u64, share: f64| {
         let right = share * 20_000.0;
-        assert!(
-            (found as f64 - right).abs() < 6.0 * right.sqrt(),
-            "{found}, not {right}"
-        );
+        assert!((found as f64 - right).abs() < 6.0 * right.sqrt(), "{found}, not {right}");
     };
     near(tallies.duplicate, 0.2);
     near(tallies.late, 0.03);
     near(tallies.future, 0.03);
     near(tallies.invalid, 0.07);
-    assert!(
-        tallies.conflict > 700 && tallies.null_values > 100,
-        "{tallies:?}"
-    );
+    assert!(tallies.conflict > 700 && tallies.null_values > 100, "{tallies:?}");
     let packed = records.iter().filter(|record| record.events > 1).count();
     assert!(packed > 200, "{packed}");
-    let negative = expectation
-        .windows
-        .values()
-        .filter(|sum| sum.sum < 0)
-        .count();
+    let negative = expectation.windows.values().filter(|sum| sum.sum < 0).count();
     assert!(negative > 10, "{negative}");
 }
 
 #[test]
 fn copies_go_to_other_partitions_and_far_back() {
-    let plan = Plan {
-        packed: 0.0,
-        ..busy(3, 10_000)
-    };
+    let plan = Plan { packed: 0.0, ..busy(3, 10_000) };
     let (records, _) = generate(&plan);
     let mut first: HashMap<Vec<u8>, (usize, usize)> = HashMap::new();
     let (mut elsewhere, mut same, mut far) = (0, 0, 0);
@@ -209,18 +156,12 @@ fn copies_go_to_other_partitions_and_far_back() {
         }
         far += usize::from(first[&value].0 + 1_000 < at);
     }
-    assert!(
-        elsewhere > 500 && same > 500 && far > 500,
-        "{elsewhere} {same} {far}"
-    );
+    assert!(elsewhere > 500 && same > 500 && far > 500, "{elsewhere} {same} {far}");
 }
 
 #[test]
 fn copies_stay_well_inside_a_short_limit() {
-    let plan = Plan {
-        accept_ms: 240_000,
-        ..busy(5, 40_000)
-    };
+    let plan = Plan { accept_ms: 240_000, ..busy(5, 40_000) };
     let (records, expectation) = generate(&plan);
     assert!(records.last().unwrap().clock_ms > START_MS + 2 * plan.accept_ms);
     assert_eq!(recount(&interleaved(&records, 2), &plan), expectation);
@@ -243,28 +184,15 @@ fn without_a_share_nothing_of_it_comes() {
     };
     let (records, expectation) = generate(&plan);
     let tallies = expectation.tallies;
-    assert_eq!(
-        (tallies.received, tallies.counted, tallies.records),
-        (3_000, 3_000, 3_000)
-    );
-    assert!(
-        records
-            .windows(2)
-            .all(|pair| pair[0].newest_event_ms <= pair[1].oldest_event_ms)
-    );
+    assert_eq!((tallies.received, tallies.counted, tallies.records), (3_000, 3_000, 3_000));
+    assert!(records.windows(2).all(|pair| pair[0].newest_event_ms <= pair[1].oldest_event_ms));
     assert!(expectation.windows.values().all(|sum| sum.sum > 0));
 }
 
 #[test]
 fn a_plan_that_cannot_be_exact_is_refused() {
-    let plan = Plan {
-        margin_ms: 0,
-        ..busy(1, 1)
-    };
-    assert_eq!(
-        Generator::new(plan).err(),
-        Some(PlanError::Range { what: "margin_ms" })
-    );
+    let plan = Plan { margin_ms: 0, ..busy(1, 1) };
+    assert_eq!(Generator::new(plan).err(), Some(PlanError::Range { what: "margin_ms" }));
 }
 
 #[test]
@@ -273,10 +201,7 @@ fn the_largest_packed_record_stays_below_the_limit() {
     let plan = Plan {
         namespaces: vec!["n".repeat(256)],
         id_prefix: "p".repeat(200),
-        dimensions: vec![Dimension {
-            name: "d".into(),
-            values,
-        }],
+        dimensions: vec![Dimension { name: "d".into(), values }],
         packed: 1.0,
         packed_events: 500,
         near_duplicates: 0.5,
@@ -284,12 +209,7 @@ fn the_largest_packed_record_stays_below_the_limit() {
         ..busy(1, 5_000)
     };
     let (records, _) = generate(&plan);
-    let longest = records
-        .iter()
-        .filter_map(|record| record.value.as_ref())
-        .map(Vec::len)
-        .max()
-        .unwrap();
+    let longest = records.iter().filter_map(|record| record.value.as_ref()).map(Vec::len).max().unwrap();
     assert!((700_000..1024 * 1024).contains(&longest), "{longest}");
 }
 
@@ -331,17 +251,8 @@ fn windows_add_up_to_totals() {
     for ((key, start_ms), sum) in &expectation.windows {
         assert_eq!(start_ms % expectation.window_ms, 0);
         let total = sums.entry(key.clone()).or_default();
-        *total = Sum {
-            sum: total.sum + sum.sum,
-            events: total.events + sum.events,
-        };
+        *total = Sum { sum: total.sum + sum.sum, events: total.events + sum.events };
     }
     assert_eq!(sums, expectation.totals);
-    assert_eq!(
-        sums.keys()
-            .map(|key| &key.dimensions)
-            .collect::<HashSet<_>>()
-            .len(),
-        6
-    );
+    assert_eq!(sums.keys().map(|key| &key.dimensions).collect::<HashSet<_>>().len(), 6);
 }

@@ -14,9 +14,7 @@ use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{
-    AdminClient, AdminOptions, NewTopic as RdTopic, ResourceSpecifier, TopicReplication,
-};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic as RdTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::{KafkaResult, RDKafkaErrorCode};
 use rdkafka::producer::{Producer as _, ThreadedProducer};
@@ -78,10 +76,7 @@ impl KafkaAdmin {
             .admin()
             .create_with_context(Talker::new(&settings.talk, "admin"))
             .map_err(|error| from_kafka("making an admin client", &error, Context::Admin))?;
-        Ok(Self {
-            settings: Arc::clone(settings),
-            client,
-        })
+        Ok(Self { settings: Arc::clone(settings), client })
     }
 
     /// Whether a broker answers within `timeout`.
@@ -93,11 +88,7 @@ impl KafkaAdmin {
         if self.client.client().fetch_cluster_id(timeout).is_some() {
             return Ok(());
         }
-        let why = self
-            .settings
-            .talk
-            .last_failure()
-            .map_or_else(String::new, |why| format!(" ({why})"));
+        let why = self.settings.talk.last_failure().map_or_else(String::new, |why| format!(" ({why})"));
         Err(PortError::new(
             Reaction::Retry,
             format!(
@@ -117,9 +108,8 @@ impl KafkaAdmin {
         let Some(info) = self.topics(&[topic])?.into_iter().next().flatten() else {
             return Ok(None);
         };
-        let partitions: Vec<TopicPartition> = (0..info.partitions)
-            .map(|number| TopicPartition::new(topic, number))
-            .collect();
+        let partitions: Vec<TopicPartition> =
+            (0..info.partitions).map(|number| TopicPartition::new(topic, number)).collect();
         self.ends(&partitions).map(Some)
     }
 
@@ -133,12 +123,8 @@ impl KafkaAdmin {
             return Ok(Vec::new());
         }
         let wanted: Vec<RdTopic<'_>> = topics.iter().map(rd_topic).collect();
-        let options = AdminOptions::new()
-            .operation_timeout(Some(CHANGE))
-            .request_timeout(Some(CHANGE));
-        let results = self.change("making topics", |client| {
-            client.create_topics(&wanted, &options)
-        })?;
+        let options = AdminOptions::new().operation_timeout(Some(CHANGE)).request_timeout(Some(CHANGE));
+        let results = self.change("making topics", |client| client.create_topics(&wanted, &options))?;
         let mut outcome = Vec::with_capacity(topics.len());
         for result in results {
             outcome.push(match result {
@@ -146,10 +132,7 @@ impl KafkaAdmin {
                 Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => Created::Existed,
                 Err((name, code)) => {
                     let what = format!("making the topic {name}");
-                    return Err(PortError::new(
-                        reaction(code, Context::Admin),
-                        describe(&what, code, ""),
-                    ));
+                    return Err(PortError::new(reaction(code, Context::Admin), describe(&what, code, "")));
                 }
             });
         }
@@ -165,8 +148,7 @@ impl KafkaAdmin {
                 Ok(found) if found.iter().flatten().count() == names.len() => return Ok(()),
                 Err(error) if error.reaction != Reaction::Retry => return Err(error),
                 _ if Instant::now() >= deadline => {
-                    let message =
-                        format!("the new topics ({}) are not visible yet", names.join(", "));
+                    let message = format!("the new topics ({}) are not visible yet", names.join(", "));
                     return Err(PortError::new(Reaction::Retry, message));
                 }
                 _ => thread::sleep(Duration::from_millis(20)),
@@ -179,10 +161,7 @@ impl KafkaAdmin {
     /// # Errors
     ///
     /// Where the brokers did not answer in time, or do not permit it.
-    pub fn topic_configs(
-        &mut self,
-        topic: &str,
-    ) -> Result<Option<BTreeMap<String, ConfigValue>>, PortError> {
+    pub fn topic_configs(&mut self, topic: &str) -> Result<Option<BTreeMap<String, ConfigValue>>, PortError> {
         let what = format!("asking for the settings of {topic}");
         let options = AdminOptions::new().request_timeout(Some(CHANGE));
         let wanted = [ResourceSpecifier::Topic(topic)];
@@ -194,25 +173,13 @@ impl KafkaAdmin {
                 use rdkafka::admin::ConfigSource::DynamicTopic;
                 let read = |entry: rdkafka::admin::ConfigEntry| {
                     let is_explicit = entry.source == DynamicTopic;
-                    (
-                        entry.name,
-                        ConfigValue {
-                            value: entry.value,
-                            is_explicit,
-                        },
-                    )
+                    (entry.name, ConfigValue { value: entry.value, is_explicit })
                 };
                 Ok(Some(resource.entries.into_iter().map(read).collect()))
             }
             Some(Err(code)) if class(code) == Class::Missing => Ok(None),
-            Some(Err(code)) => Err(PortError::new(
-                reaction(code, Context::Admin),
-                describe(&what, code, ""),
-            )),
-            None => Err(PortError::new(
-                Reaction::Retry,
-                format!("{what}: the brokers did not say"),
-            )),
+            Some(Err(code)) => Err(PortError::new(reaction(code, Context::Admin), describe(&what, code, ""))),
+            None => Err(PortError::new(Reaction::Retry, format!("{what}: the brokers did not say"))),
         }
     }
 
@@ -226,8 +193,7 @@ impl KafkaAdmin {
         F: Future<Output = KafkaResult<T>>,
     {
         let told = |error| from_kafka(what, &error, Context::Admin);
-        let client: AdminClient<DefaultClientContext> =
-            self.settings.admin().create().map_err(told)?;
+        let client: AdminClient<DefaultClientContext> = self.settings.admin().create().map_err(told)?;
         match block_on(call(&client), CHANGE + ASK) {
             Some(result) => result.map_err(told),
             None => Err(PortError::new(
@@ -241,10 +207,7 @@ impl KafkaAdmin {
 impl Admin for KafkaAdmin {
     fn topics(&mut self, names: &[&str]) -> Result<Vec<Option<TopicInfo>>, PortError> {
         let what = format!("asking for the topics {}", names.join(", "));
-        let mut wanted = names
-            .iter()
-            .map(|name| c_name(name))
-            .collect::<Result<Vec<CString>, _>>()?;
+        let mut wanted = names.iter().map(|name| c_name(name)).collect::<Result<Vec<CString>, _>>()?;
         wanted.sort();
         wanted.dedup();
         if wanted.is_empty() {
@@ -256,11 +219,8 @@ impl Admin for KafkaAdmin {
         for topic in answers {
             match topic.error {
                 None => {
-                    let info = TopicInfo {
-                        name: topic.name.clone(),
-                        id: topic.id,
-                        partitions: topic.partitions,
-                    };
+                    let info =
+                        TopicInfo { name: topic.name.clone(), id: topic.id, partitions: topic.partitions };
                     found.insert(topic.name, info);
                 }
                 Some(error) if class(error.code) == Class::Missing => {}
@@ -286,16 +246,12 @@ impl Admin for KafkaAdmin {
         let of = |name: &TopicPartition| {
             let number = i32::try_from(name.partition.0).unwrap_or(i32::MAX);
             match found.get(&(name.topic.to_string(), number)) {
-                Some(Ok((start, end))) => Ok(LogEnds {
-                    start: NextOffset(*start),
-                    high_watermark_offset: NextOffset(*end),
-                }),
+                Some(Ok((start, end))) => {
+                    Ok(LogEnds { start: NextOffset(*start), high_watermark_offset: NextOffset(*end) })
+                }
                 Some(Err(code)) => {
                     let what = format!("asking for the ends of {name}");
-                    Err(PortError::new(
-                        reaction(*code, Context::Admin),
-                        describe(&what, *code, ""),
-                    ))
+                    Err(PortError::new(reaction(*code, Context::Admin), describe(&what, *code, "")))
                 }
                 None => Err(PortError::new(
                     Reaction::Retry,
@@ -311,10 +267,7 @@ fn rd_topic(topic: &NewTopic) -> RdTopic<'_> {
     let partitions = i32::try_from(topic.partitions).unwrap_or(i32::MAX);
     let replication = TopicReplication::Fixed(i32::from(topic.replication));
     let new = RdTopic::new(&topic.name, partitions, replication);
-    topic
-        .configs
-        .iter()
-        .fold(new, |new, (name, value)| new.set(name, value))
+    topic.configs.iter().fold(new, |new, (name, value)| new.set(name, value))
 }
 
 /// Waits on this thread for a future that another thread completes; `None` after `wait`.
@@ -347,10 +300,7 @@ mod tests {
     #[test]
     fn waiting_for_a_future_is_bounded() {
         assert_eq!(block_on(std::future::ready(7), Duration::ZERO), Some(7));
-        assert_eq!(
-            block_on(std::future::pending::<()>(), Duration::from_millis(5)),
-            None
-        );
+        assert_eq!(block_on(std::future::pending::<()>(), Duration::from_millis(5)), None);
     }
 
     #[test]
@@ -378,9 +328,6 @@ mod tests {
         let admin = KafkaAdmin::new(&Arc::new(settings.unwrap())).unwrap();
         let error = admin.check(Duration::from_millis(300)).unwrap_err();
         assert_eq!(error.reaction, Reaction::Retry);
-        assert!(
-            error.message.contains("127.0.0.1:1") && !error.message.contains('\n'),
-            "{error}"
-        );
+        assert!(error.message.contains("127.0.0.1:1") && !error.message.contains('\n'), "{error}");
     }
 }

@@ -59,10 +59,7 @@ impl Buffers {
                     if let Some(partition) = partition_of(*slot)
                         && let Err(error) = self.hand_on(partition, run, sink)
                     {
-                        result = Err(Refused {
-                            error,
-                            slots: vec![*slot],
-                        });
+                        result = Err(Refused { error, slots: vec![*slot] });
                     }
                 }
             }

@@ -65,9 +65,7 @@ pub enum ConfigError {
     #[error("no broker is named: set brokers in [kafka]")]
     NoBrokers,
     /// The transaction timeout leaves no time for a request.
-    #[error(
-        "a transaction timeout of {0} ms is too short: at least {MIN_TRANSACTION_TIMEOUT_MS} ms"
-    )]
+    #[error("a transaction timeout of {0} ms is too short: at least {MIN_TRANSACTION_TIMEOUT_MS} ms")]
     TransactionTimeout(u32),
 }
 
@@ -111,10 +109,7 @@ const READING: &[(&str, &str)] = &[
 ];
 
 /// Defaults of the stage's consumer alone.
-const GROUP: &[(&str, &str)] = &[
-    ("session.timeout.ms", "10000"),
-    ("heartbeat.interval.ms", "3000"),
-];
+const GROUP: &[(&str, &str)] = &[("session.timeout.ms", "10000"), ("heartbeat.interval.ms", "3000")];
 
 /// Owned by the engine, every consumer.
 const READING_OWNED: &[(&str, &str)] = &[
@@ -172,9 +167,7 @@ impl Settings {
             return Err(ConfigError::NoBrokers);
         }
         if config.transaction_timeout_ms < MIN_TRANSACTION_TIMEOUT_MS {
-            return Err(ConfigError::TransactionTimeout(
-                config.transaction_timeout_ms,
-            ));
+            return Err(ConfigError::TransactionTimeout(config.transaction_timeout_ms));
         }
         for (name, value) in &config.client {
             check_property(name, value)?;
@@ -215,10 +208,7 @@ impl Settings {
         options
             .set("transactional.id", transactional_id)
             .set("transaction.timeout.ms", timeout_ms.to_string())
-            .set(
-                "socket.timeout.ms",
-                SOCKET_TIMEOUT_MS.min(timeout_ms - 100).to_string(),
-            )
+            .set("socket.timeout.ms", SOCKET_TIMEOUT_MS.min(timeout_ms - 100).to_string())
             // A record that fails makes its transaction fail: a report per delivered record would be pure cost.
             .set("delivery.report.only.error", "true");
         options
@@ -264,10 +254,7 @@ fn check_property(name: &str, value: &str) -> Result<(), ConfigError> {
     }
     let mut options = ClientConfig::new();
     options.set(name, value);
-    let refused = |why| ConfigError::Property {
-        property: name.to_owned(),
-        why,
-    };
+    let refused = |why| ConfigError::Property { property: name.to_owned(), why };
     match options.create_native_config() {
         Ok(_) => Ok(()),
         Err(KafkaError::ClientConfig(result, ..)) => {
@@ -289,10 +276,7 @@ mod tests {
     fn config(client: &[(&str, &str)]) -> KafkaConfig {
         KafkaConfig {
             brokers: "localhost:9092".into(),
-            client: client
-                .iter()
-                .map(|(n, v)| ((*n).into(), (*v).into()))
-                .collect(),
+            client: client.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
             app: "shop".into(),
             transaction_timeout_ms: 10_000,
         }
@@ -322,10 +306,7 @@ mod tests {
 
     #[test]
     fn every_property_that_is_set_by_force_is_owned() {
-        for (name, _) in [READING_OWNED, GROUP_OWNED, WRITING_OWNED]
-            .into_iter()
-            .flatten()
-        {
+        for (name, _) in [READING_OWNED, GROUP_OWNED, WRITING_OWNED].into_iter().flatten() {
             assert!(owned(name), "{name}");
         }
         for (name, _) in [COMMON, READING, GROUP, WRITING].into_iter().flatten() {
@@ -364,17 +345,9 @@ mod tests {
 
     #[test]
     fn a_wrong_property_is_named_without_its_value() {
-        for (property, value) in [
-            ("sasl.pasword", "hunter2"),
-            ("security.protocol", "hunter2"),
-        ] {
-            let error = Settings::new(config(&[(property, value)]))
-                .unwrap_err()
-                .to_string();
-            assert!(
-                error.contains(property) && !error.contains("hunter2"),
-                "{error}"
-            );
+        for (property, value) in [("sasl.pasword", "hunter2"), ("security.protocol", "hunter2")] {
+            let error = Settings::new(config(&[(property, value)])).unwrap_err().to_string();
+            assert!(error.contains(property) && !error.contains("hunter2"), "{error}");
         }
     }
 
@@ -382,10 +355,7 @@ mod tests {
     fn secrets_are_not_printed() {
         let config = config(&[("sasl.password", "hunter2")]);
         let text = format!("{config:?} {:?}", Settings::new(config.clone()).unwrap());
-        assert!(
-            text.contains("sasl.password") && !text.contains("hunter2"),
-            "{text}"
-        );
+        assert!(text.contains("sasl.password") && !text.contains("hunter2"), "{text}");
     }
 
     #[test]

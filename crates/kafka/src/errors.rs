@@ -76,10 +76,7 @@ impl Class {
 
     /// Whether a fatal error of this class would only come again with a new producer.
     const fn is_hopeless(self) -> bool {
-        matches!(
-            self,
-            Self::Permission | Self::Setting | Self::Unsupported | Self::Large
-        )
+        matches!(self, Self::Permission | Self::Setting | Self::Unsupported | Self::Large)
     }
 
     /// What it means and what to do, for people.
@@ -97,9 +94,7 @@ impl Class {
             Self::Permission => "the brokers do not permit it; grant it to this client",
             Self::Credentials => "the brokers do not accept the credentials; see [kafka.client]",
             Self::Lost => "the offset is not in the log any more",
-            Self::Large => {
-                "a record is larger than the topic or the broker allows; raise max.message.bytes"
-            }
+            Self::Large => "a record is larger than the topic or the broker allows; raise max.message.bytes",
             Self::Setting => "the brokers refuse a setting",
             Self::Unsupported => "the brokers are too old for it, or this client is",
             Self::Corrupt => "the brokers sent or refused a damaged record",
@@ -198,10 +193,7 @@ pub(crate) const fn judge(error: &NativeError, context: Context) -> Reaction {
 
 /// An error of a native call, as the engine wants it. `what` is what was being done.
 pub(crate) fn port_error(what: &str, error: &NativeError, context: Context) -> PortError {
-    PortError::new(
-        judge(error, context),
-        describe(what, error.code, &error.text),
-    )
+    PortError::new(judge(error, context), describe(what, error.code, &error.text))
 }
 
 /// An error of rdkafka's own calls, as the engine wants it.
@@ -237,12 +229,8 @@ mod tests {
     use super::*;
     use rdkafka::types::RDKafkaRespErr;
 
-    const CONTEXTS: [Context; 4] = [
-        Context::Transaction,
-        Context::Produce,
-        Context::Consumer,
-        Context::Admin,
-    ];
+    const CONTEXTS: [Context; 4] =
+        [Context::Transaction, Context::Produce, Context::Consumer, Context::Admin];
 
     /// Every code that this librdkafka has a name for, without the marks of its ranges.
     fn codes() -> Vec<RDKafkaErrorCode> {
@@ -250,10 +238,7 @@ mod tests {
             .filter_map(|raw| RDKafkaRespErr::try_from(raw).ok())
             .map(RDKafkaErrorCode::from)
             .filter(|code| {
-                !matches!(
-                    code,
-                    RDKafkaErrorCode::Begin | RDKafkaErrorCode::End | RDKafkaErrorCode::EndAll
-                )
+                !matches!(code, RDKafkaErrorCode::Begin | RDKafkaErrorCode::End | RDKafkaErrorCode::EndAll)
             })
             .collect()
     }
@@ -266,10 +251,7 @@ mod tests {
             assert_ne!(class(code), Class::Unlisted, "{code:?}");
             for context in CONTEXTS {
                 let text = describe("committing", code, "why");
-                assert!(
-                    !text.ends_with('.') && !text.contains('\n'),
-                    "{context:?} {text}"
-                );
+                assert!(!text.ends_with('.') && !text.contains('\n'), "{context:?} {text}");
             }
         }
     }
@@ -293,16 +275,10 @@ mod tests {
     #[test]
     fn a_fatal_error_that_would_come_again_halts() {
         for (code, expected) in [
-            (
-                RDKafkaErrorCode::TransactionalIdAuthorizationFailed,
-                Reaction::Halt,
-            ),
+            (RDKafkaErrorCode::TransactionalIdAuthorizationFailed, Reaction::Halt),
             (RDKafkaErrorCode::InvalidTransactionTimeout, Reaction::Halt),
             (RDKafkaErrorCode::Fenced, Reaction::Fenced),
-            (
-                RDKafkaErrorCode::InvalidTransactionalState,
-                Reaction::Fenced,
-            ),
+            (RDKafkaErrorCode::InvalidTransactionalState, Reaction::Fenced),
         ] {
             let error = NativeError {
                 code,
@@ -329,11 +305,7 @@ mod tests {
             (C::AllBrokersDown, Context::Consumer, Reaction::Retry),
             (C::AutoOffsetReset, Context::Consumer, Reaction::Halt),
             (C::MessageSizeTooLarge, Context::Produce, Reaction::Halt),
-            (
-                C::TopicAuthorizationFailed,
-                Context::Consumer,
-                Reaction::Retry,
-            ),
+            (C::TopicAuthorizationFailed, Context::Consumer, Reaction::Retry),
             (C::TopicAuthorizationFailed, Context::Admin, Reaction::Halt),
             (C::UnknownTopicOrPartition, Context::Admin, Reaction::Retry),
         ] {
@@ -344,10 +316,7 @@ mod tests {
     #[test]
     fn no_reaction_but_retry_and_halt_for_questions() {
         for code in codes() {
-            assert!(matches!(
-                reaction(code, Context::Admin),
-                Reaction::Retry | Reaction::Halt
-            ));
+            assert!(matches!(reaction(code, Context::Admin), Reaction::Retry | Reaction::Halt));
         }
     }
 

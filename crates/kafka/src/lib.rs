@@ -13,15 +13,7 @@
 //!
 //! Must not know: what a record means, frames, stages, state. Those who use it must not know rdkafka.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod admin;
 mod batch;
@@ -62,9 +54,7 @@ impl Kafka {
     ///
     /// Where a property belongs to the engine, does not exist or has an impossible value.
     pub fn new(config: KafkaConfig) -> Result<Self, ConfigError> {
-        Ok(Self {
-            settings: Arc::new(Settings::new(config)?),
-        })
+        Ok(Self { settings: Arc::new(Settings::new(config)?) })
     }
 
     /// Whether a broker answers within `timeout`.

@@ -25,10 +25,7 @@ pub(crate) fn retire(what: &'static str, clients: impl Send + 'static, wait: Dur
         // Nobody may be waiting any more.
         let _ = done.send(());
     };
-    if let Err(error) = thread::Builder::new()
-        .name("kafka-close".into())
-        .spawn(drop_them)
-    {
+    if let Err(error) = thread::Builder::new().name("kafka-close".into()).spawn(drop_them) {
         tracing::warn!(target: "tallyflow::kafka", %error, "no thread to close {what} on");
     } else if !wait.is_zero() && is_done.recv_timeout(wait).is_err() {
         tracing::warn!(target: "tallyflow::kafka", "{what} did not close in {} s", wait.as_secs());
@@ -37,8 +34,7 @@ pub(crate) fn retire(what: &'static str, clients: impl Send + 'static, wait: Dur
 
 /// A topic's name as librdkafka wants it.
 pub(crate) fn c_name(name: &str) -> Result<CString, PortError> {
-    CString::new(name)
-        .map_err(|_| PortError::new(Reaction::Halt, "a topic's name contains a null character"))
+    CString::new(name).map_err(|_| PortError::new(Reaction::Halt, "a topic's name contains a null character"))
 }
 
 /// A partition's number as librdkafka wants it.
@@ -59,9 +55,7 @@ pub(crate) fn list_of<'p>(
     let mut list = TopicPartitionList::new();
     for (name, offset) in partitions {
         list.add_partition_offset(&name.topic, number_of(name)?, offset)
-            .map_err(|error| {
-                from_kafka("making a list of partitions", &error, Context::Consumer)
-            })?;
+            .map_err(|error| from_kafka("making a list of partitions", &error, Context::Consumer))?;
     }
     Ok(list)
 }
@@ -72,11 +66,7 @@ pub(crate) fn check_each(what: &str, list: &TopicPartitionList) -> Result<(), Po
         if let Some(code) = entry.error {
             // Of all that can happen here: the partition is unknown to the client, since it is not ours.
             let error = NativeError::plain(code);
-            let told = port_error(
-                &format!("{what} {}", name_of(&entry)),
-                &error,
-                Context::Consumer,
-            );
+            let told = port_error(&format!("{what} {}", name_of(&entry)), &error, Context::Consumer);
             return Err(PortError::new(Reaction::Abort, told.message));
         }
     }
@@ -89,10 +79,7 @@ pub(crate) fn topic_ids(
     partitions: &[TopicPartition],
     wait: Duration,
 ) -> HashMap<String, TopicId> {
-    let mut names: Vec<CString> = partitions
-        .iter()
-        .filter_map(|name| c_name(&name.topic).ok())
-        .collect();
+    let mut names: Vec<CString> = partitions.iter().filter_map(|name| c_name(&name.topic).ok()).collect();
     names.sort();
     names.dedup();
     if names.is_empty() {

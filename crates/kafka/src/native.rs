@@ -44,13 +44,7 @@ pub(crate) struct NativeError {
 impl NativeError {
     /// An error that has only a code.
     pub(crate) fn plain(code: RDKafkaErrorCode) -> Self {
-        Self {
-            code,
-            text: String::new(),
-            fatal: false,
-            retriable: false,
-            requires_abort: false,
-        }
+        Self { code, text: String::new(), fatal: false, retriable: false, requires_abort: false }
     }
 
     /// Takes an error object over; null is no error.
@@ -124,9 +118,7 @@ unsafe fn entries_at(list: *const sys::rd_kafka_topic_partition_list_t) -> Vec<L
     // SAFETY: a valid list holds `cnt` elements at `elems`.
     unsafe {
         let count = usize::try_from((*list).cnt).unwrap_or(0);
-        (0..count)
-            .map(|index| entry_at((*list).elems.add(index)))
-            .collect()
+        (0..count).map(|index| entry_at((*list).elems.add(index))).collect()
     }
 }
 
@@ -144,9 +136,7 @@ unsafe fn entry_at(element: *const sys::rd_kafka_topic_partition_t) -> ListEntry
         partition: element.partition,
         offset: element.offset,
         metadata: String::from_utf8_lossy(metadata.unwrap_or_default()).into_owned(),
-        error: NativeError::check(element.err)
-            .err()
-            .map(|error| error.code),
+        error: NativeError::check(element.err).err().map(|error| error.code),
     }
 }
 
@@ -160,9 +150,7 @@ unsafe fn text(text: *const c_char) -> String {
         return String::new();
     }
     // SAFETY: by the contract.
-    unsafe { CStr::from_ptr(text) }
-        .to_string_lossy()
-        .into_owned()
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// A field that may be null.
@@ -196,10 +184,7 @@ mod tests {
         element.set_metadata("0123");
         let all = entries(&list);
         assert_eq!(all.len(), 1);
-        assert_eq!(
-            (all[0].topic.as_str(), all[0].partition, all[0].offset),
-            ("events", 3, 7)
-        );
+        assert_eq!((all[0].topic.as_str(), all[0].partition, all[0].offset), ("events", 3, 7));
         assert_eq!((all[0].metadata.as_str(), all[0].error), ("0123", None));
         assert!(entries(&TopicPartitionList::new()).is_empty());
     }

@@ -22,9 +22,7 @@ use rdkafka::Offset;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::RDKafkaErrorCode;
 use tallyflow_core::ids::{NextOffset, TopicPartition};
-use tallyflow_runtime::ports::{
-    BatchSink, LogReader, PortError, Reaction, Scan, ScanFrom, ScanProgress,
-};
+use tallyflow_runtime::ports::{BatchSink, LogReader, PortError, Reaction, Scan, ScanFrom, ScanProgress};
 
 use crate::batch::{Buffers, Refused};
 use crate::config::Settings;
@@ -56,19 +54,11 @@ type Pool = Arc<Mutex<Vec<Consumer>>>;
 
 impl KafkaReader {
     pub(crate) fn new(settings: &Arc<Settings>) -> Self {
-        Self {
-            settings: Arc::clone(settings),
-            idle: Arc::default(),
-        }
+        Self { settings: Arc::clone(settings), idle: Arc::default() }
     }
 
     fn client(&self) -> Result<Consumer, PortError> {
-        if let Some(consumer) = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop()
-        {
+        if let Some(consumer) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
             return Ok(consumer);
         }
         let talker = Talker::new(&self.settings.talk, "reader");
@@ -77,11 +67,7 @@ impl KafkaReader {
 }
 
 impl LogReader for KafkaReader {
-    fn scan(
-        &mut self,
-        partition: &TopicPartition,
-        from: ScanFrom,
-    ) -> Result<Box<dyn Scan>, PortError> {
+    fn scan(&mut self, partition: &TopicPartition, from: ScanFrom) -> Result<Box<dyn Scan>, PortError> {
         let consumer = self.client()?;
         let mut scan = KafkaScan {
             consumer: Some(consumer),
@@ -110,12 +96,7 @@ struct KafkaScan {
 
 impl KafkaScan {
     fn consumer(&self) -> Result<&Consumer, PortError> {
-        let closed = || {
-            PortError::new(
-                Reaction::Halt,
-                format!("the scan of {} is over", self.partition),
-            )
-        };
+        let closed = || PortError::new(Reaction::Halt, format!("the scan of {} is over", self.partition));
         self.consumer.as_ref().ok_or_else(closed)
     }
 
@@ -127,13 +108,10 @@ impl KafkaScan {
             return Ok(());
         }
         let list = list_of([(&self.partition, Offset::Offset(self.position.0))].into_iter())?;
-        self.consumer()?.base().assign(&list).map_err(|error| {
-            from_kafka(
-                &format!("reading {}", self.partition),
-                &error,
-                Context::Consumer,
-            )
-        })
+        self.consumer()?
+            .base()
+            .assign(&list)
+            .map_err(|error| from_kafka(&format!("reading {}", self.partition), &error, Context::Consumer))
     }
 
     /// What an error event means: `Ok` moves the position at most.
@@ -152,10 +130,7 @@ impl KafkaScan {
             ) => Ok(None),
             (RDKafkaErrorCode::AutoOffsetReset, _) => Err(PortError::new(
                 Reaction::Abort,
-                format!(
-                    "{what}: offset {} was deleted while it was being read",
-                    self.position
-                ),
+                format!("{what}: offset {} was deleted while it was being read", self.position),
             )),
             _ => Err(port_error(&what, &event.error, Context::Consumer)),
         }
@@ -164,8 +139,7 @@ impl KafkaScan {
     /// The client's position, and what an end of the log told, up to the end of this scan.
     fn moved_to(&mut self, told: Option<i64>) -> ScanProgress {
         let consumer = self.consumer.as_ref();
-        let consumed =
-            consumer.and_then(|consumer| consumer.position(&self.partition.topic, self.number));
+        let consumed = consumer.and_then(|consumer| consumer.position(&self.partition.topic, self.number));
         for offset in [told, consumed].into_iter().flatten() {
             self.position = self.position.max(NextOffset(offset)).min(self.end);
         }
@@ -173,20 +147,12 @@ impl KafkaScan {
     }
 
     fn progress(&self) -> ScanProgress {
-        ScanProgress {
-            done: self.position >= self.end,
-            position: self.position,
-            end: self.end,
-        }
+        ScanProgress { done: self.position >= self.end, position: self.position, end: self.end }
     }
 }
 
 impl Scan for KafkaScan {
-    fn advance(
-        &mut self,
-        max_wait: Duration,
-        sink: &mut dyn BatchSink,
-    ) -> Result<ScanProgress, PortError> {
+    fn advance(&mut self, max_wait: Duration, sink: &mut dyn BatchSink) -> Result<ScanProgress, PortError> {
         if self.position >= self.end {
             return Ok(self.progress());
         }
@@ -204,8 +170,8 @@ impl Scan for KafkaScan {
             match consumer.poll(wait) {
                 Some(Event::Message(message)) => {
                     let offset = message.offset();
-                    let ours = message.partition() == number
-                        && message.topic() == self.partition.topic.as_bytes();
+                    let ours =
+                        message.partition() == number && message.topic() == self.partition.topic.as_bytes();
                     if ours && (next..end).contains(&offset) {
                         next = offset.saturating_add(1);
                         messages.push((0, message));
@@ -222,9 +188,7 @@ impl Scan for KafkaScan {
                 None => {}
             }
         }
-        let delivered = self
-            .buffers
-            .deliver(messages, |_| Some(&self.partition), sink);
+        let delivered = self.buffers.deliver(messages, |_| Some(&self.partition), sink);
         if let Err(Refused { error, .. }) = delivered {
             // The client's position is beyond what was taken: nothing may be read on from it.
             if let Some(consumer) = self.consumer.take() {
@@ -255,11 +219,7 @@ impl Drop for KafkaScan {
         };
         let deadline = Instant::now() + STOP;
         let mut clean = consumer.base().unassign().is_ok();
-        while clean
-            && consumer
-                .position(&self.partition.topic, self.number)
-                .is_some()
-        {
+        while clean && consumer.position(&self.partition.topic, self.number).is_some() {
             clean = Instant::now() < deadline;
             thread::sleep(Duration::from_millis(1));
         }
@@ -274,23 +234,14 @@ impl Drop for KafkaScan {
 }
 
 /// Both ends of a log, read_uncommitted.
-fn ends(
-    consumer: &Consumer,
-    partition: &TopicPartition,
-) -> Result<(NextOffset, NextOffset), PortError> {
+fn ends(consumer: &Consumer, partition: &TopicPartition) -> Result<(NextOffset, NextOffset), PortError> {
     let what = format!("asking for the ends of {partition}");
     let answer = log_ends(consumer.client(), std::slice::from_ref(partition), ASK)
         .map_err(|error| port_error(&what, &error, Context::Admin))?;
     match answer.into_values().next() {
         Some(Ok((start, end))) => Ok((NextOffset(start), NextOffset(end))),
-        Some(Err(code)) => Err(PortError::new(
-            reaction(code, Context::Admin),
-            describe(&what, code, ""),
-        )),
-        None => Err(PortError::new(
-            Reaction::Retry,
-            format!("{what}: the brokers did not say"),
-        )),
+        Some(Err(code)) => Err(PortError::new(reaction(code, Context::Admin), describe(&what, code, ""))),
+        None => Err(PortError::new(Reaction::Retry, format!("{what}: the brokers did not say"))),
     }
 }
 
@@ -329,10 +280,7 @@ mod tests {
         }
         let gone = begin(ScanFrom::Offset(NextOffset(9))).unwrap_err();
         assert_eq!(gone.reaction, Reaction::Halt);
-        assert_eq!(
-            gone.message,
-            "offsets 9 to 10 of shop.deltas-2 are not retained any more"
-        );
+        assert_eq!(gone.message, "offsets 9 to 10 of shop.deltas-2 are not retained any more");
         let beyond = begin(ScanFrom::Offset(NextOffset(21))).unwrap_err();
         assert_eq!(beyond.reaction, Reaction::Halt);
     }

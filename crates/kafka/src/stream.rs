@@ -68,10 +68,7 @@ pub struct KafkaStream {
 
 /// What ended a poll early.
 enum Interruption {
-    Rebalance {
-        assigned: bool,
-        partitions: Vec<ListEntry>,
-    },
+    Rebalance { assigned: bool, partitions: Vec<ListEntry> },
     Error(ErrorEvent),
 }
 
@@ -94,12 +91,7 @@ impl KafkaStream {
     }
 
     /// A stream over a consumer that has subscribed.
-    fn with(
-        settings: &Arc<Settings>,
-        group: &str,
-        consumer: Consumer,
-        transactional_id: &str,
-    ) -> Self {
+    fn with(settings: &Arc<Settings>, group: &str, consumer: Consumer, transactional_id: &str) -> Self {
         Self {
             settings: Arc::clone(settings),
             group: group.to_owned(),
@@ -121,10 +113,7 @@ impl KafkaStream {
 
     fn producer(&mut self) -> Result<&mut Transactional, PortError> {
         self.producer.as_mut().ok_or_else(|| {
-            PortError::new(
-                Reaction::Fenced,
-                format!("{} has no producer yet", self.transactional_id),
-            )
+            PortError::new(Reaction::Fenced, format!("{} has no producer yet", self.transactional_id))
         })
     }
 
@@ -136,15 +125,9 @@ impl KafkaStream {
         if partitions.is_empty() {
             let none = TopicPartitionList::new();
             let (what, result) = if assigned {
-                (
-                    "taking over no partitions",
-                    consumer.incremental_assign(&none),
-                )
+                ("taking over no partitions", consumer.incremental_assign(&none))
             } else {
-                (
-                    "letting no partitions go",
-                    consumer.incremental_unassign(&none),
-                )
+                ("letting no partitions go", consumer.incremental_unassign(&none))
             };
             return result.map_err(|error| port_error(what, &error, Context::Consumer));
         }
@@ -178,22 +161,13 @@ impl StreamLog for KafkaStream {
         let consumer = self.consumer.as_ref().ok_or_else(closed)?;
         let deadline = Instant::now() + max_wait;
         let mut messages = self.buffers.collect();
-        let interruption = gather(
-            consumer,
-            &mut self.assignment,
-            deadline,
-            max_records,
-            &mut messages,
-        );
+        let interruption = gather(consumer, &mut self.assignment, deadline, max_records, &mut messages);
         let count = messages.len();
-        let delivered = self
-            .buffers
-            .deliver(messages, |slot| self.assignment.slot(slot), sink);
+        let delivered = self.buffers.deliver(messages, |slot| self.assignment.slot(slot), sink);
         let interruption = match interruption {
-            Some(Interruption::Rebalance {
-                assigned,
-                partitions,
-            }) => self.record(assigned, &partitions).err(),
+            Some(Interruption::Rebalance { assigned, partitions }) => {
+                self.record(assigned, &partitions).err()
+            }
             Some(Interruption::Error(event)) => self.judge(&event),
             None => None,
         };
@@ -216,34 +190,26 @@ impl StreamLog for KafkaStream {
     }
 
     fn acknowledge_assigned(&mut self, partitions: &[TopicPartition]) -> Result<(), PortError> {
-        self.unanswered
-            .retain(|event| !matches!(event, GroupEvent::Assigned(_)));
+        self.unanswered.retain(|event| !matches!(event, GroupEvent::Assigned(_)));
         let consumer = self.consumer.as_ref().ok_or_else(closed)?;
         // "End" never fails, where an offset may be out of range before the pause comes.
         let list = list_of(partitions.iter().map(|name| (name, Offset::End)))?;
         consumer
             .incremental_assign(&list)
             .map_err(|error| port_error("taking partitions over", &error, Context::Consumer))?;
-        consumer
-            .base()
-            .pause(&list)
-            .map_err(|error| from_kafka("pausing", &error, Context::Consumer))?;
+        consumer.base().pause(&list).map_err(|error| from_kafka("pausing", &error, Context::Consumer))?;
         check_each("pausing", &list)?;
         let ids = topic_ids(consumer, partitions, ASK);
         for partition in partitions {
-            self.assignment
-                .add(partition.clone(), ids.get(&*partition.topic).copied());
+            self.assignment.add(partition.clone(), ids.get(&*partition.topic).copied());
         }
         Ok(())
     }
 
     fn acknowledge_revoked(&mut self, partitions: &[TopicPartition]) -> Result<(), PortError> {
-        self.unanswered
-            .retain(|event| matches!(event, GroupEvent::Assigned(_)));
+        self.unanswered.retain(|event| matches!(event, GroupEvent::Assigned(_)));
         let consumer = self.consumer.as_ref().ok_or_else(closed)?;
-        let owned = partitions
-            .iter()
-            .filter(|name| self.assignment.get(name).is_some());
+        let owned = partitions.iter().filter(|name| self.assignment.get(name).is_some());
         let list = list_of(owned.map(|name| (name, Offset::Invalid)))?;
         consumer
             .incremental_unassign(&list)
@@ -265,24 +231,15 @@ impl StreamLog for KafkaStream {
     }
 
     fn assignment_lost(&self) -> bool {
-        self.consumer
-            .as_ref()
-            .is_none_or(|consumer| consumer.base().assignment_lost())
+        self.consumer.as_ref().is_none_or(|consumer| consumer.base().assignment_lost())
     }
 
-    fn committed(
-        &mut self,
-        partitions: &[TopicPartition],
-    ) -> Result<Vec<Option<Committed>>, PortError> {
+    fn committed(&mut self, partitions: &[TopicPartition]) -> Result<Vec<Option<Committed>>, PortError> {
         self.committed_of(partitions)
     }
 
     fn open_producer(&mut self) -> Result<(), PortError> {
-        if !self
-            .producer
-            .as_ref()
-            .is_some_and(Transactional::is_opening)
-        {
+        if !self.producer.as_ref().is_some_and(Transactional::is_opening) {
             if let Some(old) = self.producer.take() {
                 retire("a producer", old, Duration::ZERO);
             }
@@ -295,12 +252,7 @@ impl StreamLog for KafkaStream {
         self.producer()?.begin()
     }
 
-    fn send(
-        &mut self,
-        topic: &str,
-        partition: Partition,
-        record: &OutRecord,
-    ) -> Result<(), PortError> {
+    fn send(&mut self, topic: &str, partition: Partition, record: &OutRecord) -> Result<(), PortError> {
         self.producer()?.send(topic, partition, record)
     }
 
@@ -358,14 +310,8 @@ fn gather<'c>(
                     messages.push((slot, message));
                 }
             }
-            Some(Event::Rebalance {
-                assigned,
-                partitions,
-            }) => {
-                return Some(Interruption::Rebalance {
-                    assigned,
-                    partitions,
-                });
+            Some(Event::Rebalance { assigned, partitions }) => {
+                return Some(Interruption::Rebalance { assigned, partitions });
             }
             Some(Event::Error(event)) => return Some(Interruption::Error(event)),
             Some(Event::Served) => {}

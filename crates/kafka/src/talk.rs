@@ -35,19 +35,12 @@ struct Said {
 
 impl Talk {
     pub(crate) fn new(brokers: &str) -> Self {
-        Self {
-            brokers: brokers.to_owned(),
-            said: Mutex::default(),
-        }
+        Self { brokers: brokers.to_owned(), said: Mutex::default() }
     }
 
     /// What a client said last about a connection that failed.
     pub(crate) fn last_failure(&self) -> Option<String> {
-        self.said
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .last_failure
-            .clone()
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).last_failure.clone()
     }
 
     fn due(&self, kind: &str, now: Instant) -> bool {
@@ -111,10 +104,7 @@ impl Talk {
 
 /// librdkafka begins its lines with the thread: `[thrd:127.0.0.1:9092/bootstrap]: `.
 fn without_thread(text: &str) -> &str {
-    match text
-        .strip_prefix("[thrd:")
-        .and_then(|rest| rest.split_once("]: "))
-    {
+    match text.strip_prefix("[thrd:").and_then(|rest| rest.split_once("]: ")) {
         Some((_, rest)) => rest,
         None => text,
     }
@@ -132,10 +122,7 @@ pub(crate) struct Talker {
 
 impl Talker {
     pub(crate) fn new(talk: &Arc<Talk>, client: &str) -> Self {
-        Self {
-            talk: Arc::clone(talk),
-            client: client.into(),
-        }
+        Self { talk: Arc::clone(talk), client: client.into() }
     }
 
     pub(crate) fn line(&self, level: i32, kind: &str, text: &str) {
@@ -186,10 +173,7 @@ mod tests {
     #[test]
     fn lines_lose_the_name_of_the_thread() {
         let line = "[thrd:127.0.0.1:1/bootstrap]: 127.0.0.1:1/bootstrap: Connect failed";
-        assert_eq!(
-            without_thread(line),
-            "127.0.0.1:1/bootstrap: Connect failed"
-        );
+        assert_eq!(without_thread(line), "127.0.0.1:1/bootstrap: Connect failed");
         assert_eq!(without_thread("[thrd:odd"), "[thrd:odd");
     }
 

@@ -90,10 +90,7 @@ impl ProducerContext for Collector {
                     topic: message.topic().to_owned(),
                     why: from_kafka("writing", error, Context::Produce).message,
                 };
-                self.failures
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(failure);
+                self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
             }
         }
     }
@@ -172,18 +169,14 @@ impl PlainProducer {
     /// [`Reaction::Retry`] where some are still waiting after `timeout`.
     pub fn finish(&mut self, timeout: Duration) -> Result<Delivered, PortError> {
         let deadline = Instant::now() + timeout;
-        native::flush(self.producer.client(), timeout).map_err(|error| {
-            port_error("waiting for acknowledgements", &error, Context::Produce)
-        })?;
+        native::flush(self.producer.client(), timeout)
+            .map_err(|error| port_error("waiting for acknowledgements", &error, Context::Produce))?;
         // The last reports may be with the polling thread.
         while native::waiting(self.producer.client()) > 0 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
         let collector = self.producer.client().context();
-        let mut failures = collector
-            .failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut failures = collector.failures.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Delivered {
             acknowledged: collector.acknowledged.swap(0, Ordering::Relaxed),
             failures: std::mem::take(&mut *failures),

@@ -126,10 +126,7 @@ impl Transactional {
         // In a fatal state the call itself would never return: confluentinc/librdkafka#4420.
         if let Some((code, text)) = self.client().fatal_error() {
             let what = self.what(Call::Begin);
-            return Err(PortError::new(
-                Reaction::Fenced,
-                describe(&what, code, &text),
-            ));
+            return Err(PortError::new(Reaction::Fenced, describe(&what, code, &text)));
         }
         let result = native::begin(self.client());
         self.conclude(Call::Begin, result)?;
@@ -151,10 +148,7 @@ impl Transactional {
             return Err(PortError::new(Reaction::Halt, message));
         }
         let number = i32::try_from(partition.0).map_err(|_| {
-            PortError::new(
-                Reaction::Halt,
-                format!("writing to {topic}: no partition {partition}"),
-            )
+            PortError::new(Reaction::Halt, format!("writing to {topic}: no partition {partition}"))
         })?;
         if !self.topics.contains_key(topic) {
             self.topics.insert(topic.to_owned(), c_name(topic)?);
@@ -170,9 +164,7 @@ impl Transactional {
                     return Ok(());
                 }
                 // The client is full: its threads need time and the processor.
-                Err(error)
-                    if error.code == RDKafkaErrorCode::QueueFull && Instant::now() < deadline =>
-                {
+                Err(error) if error.code == RDKafkaErrorCode::QueueFull && Instant::now() < deadline => {
                     thread::sleep(Duration::from_millis(5));
                 }
                 Err(error) => return Err(self.not_sent(topic, number, &error)),
@@ -265,8 +257,7 @@ impl Transactional {
             }
             Err(error) => port_error(&self.what(call), &error, Context::Transaction),
         };
-        self.unfinished =
-            (error.reaction == Reaction::Retry && call.is_resumable()).then_some(call);
+        self.unfinished = (error.reaction == Reaction::Retry && call.is_resumable()).then_some(call);
         self.settled |= error.reaction != Reaction::Retry;
         Err(error)
     }

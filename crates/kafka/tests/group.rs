@@ -15,9 +15,7 @@ use std::time::{Duration, Instant};
 use support::{Member, cluster, fill, fresh, make, record, retried, topic, until};
 use tallyflow_core::ids::{NextOffset, Partition, TopicPartition};
 use tallyflow_kafka::{Kafka, KafkaConfig};
-use tallyflow_runtime::ports::{
-    Admin as _, GroupEvent, PortError, Reaction, SentOffset, StreamLog,
-};
+use tallyflow_runtime::ports::{Admin as _, GroupEvent, PortError, Reaction, SentOffset, StreamLog};
 
 fn numbers(count: usize) -> Vec<String> {
     (0..count).map(|number| number.to_string()).collect()
@@ -39,18 +37,13 @@ fn live_partitions_move_when_a_deferred_answer_comes() {
         told = first.stream.take_event();
         told.is_some()
     });
-    let Some(GroupEvent::Revoked(going)) = &told else {
-        panic!("{told:?}")
-    };
+    let Some(GroupEvent::Revoked(going)) = &told else { panic!("{told:?}") };
     assert_eq!(going.len(), 2);
     let deadline = Instant::now() + Duration::from_secs(2);
     while Instant::now() < deadline {
         first.poll();
         second.step();
-        assert!(
-            second.owned.is_empty(),
-            "partitions moved before the answer"
-        );
+        assert!(second.owned.is_empty(), "partitions moved before the answer");
     }
     assert!(!first.stream.assignment_lost());
     // Until the answer the leaving member may still speak for them.
@@ -103,11 +96,7 @@ fn both_read_their_own(kafka: &Kafka, input: &str, first: &mut Member, second: &
 }
 
 fn sent(partition: &TopicPartition, offset: i64) -> SentOffset {
-    SentOffset {
-        partition: partition.clone(),
-        offset: NextOffset(offset),
-        metadata: String::new(),
-    }
+    SentOffset { partition: partition.clone(), offset: NextOffset(offset), metadata: String::new() }
 }
 
 #[test]
@@ -115,14 +104,8 @@ fn live_a_foreign_partition_cannot_be_started() {
     let kafka = cluster();
     let input = topic(&kafka, "in", 2);
     let mut member = Member::owning(&kafka, &[&input], 2);
-    for foreign in [
-        TopicPartition::new(input.as_str(), 2),
-        TopicPartition::new("nowhere", 0),
-    ] {
-        let error = member
-            .stream
-            .start(&[(foreign, NextOffset::START)])
-            .unwrap_err();
+    for foreign in [TopicPartition::new(input.as_str(), 2), TopicPartition::new("nowhere", 0)] {
+        let error = member.stream.start(&[(foreign, NextOffset::START)]).unwrap_err();
         assert_eq!(error.reaction, Reaction::Abort, "{error}");
     }
 }
@@ -130,17 +113,12 @@ fn live_a_foreign_partition_cannot_be_started() {
 /// Polls until an error comes that is not "not yet".
 fn error_of(member: &mut Member) -> PortError {
     let mut found = None;
-    until(|| {
-        match member
-            .stream
-            .poll(Duration::from_millis(20), 10, &mut member.sink)
-        {
-            Err(error) if error.reaction != Reaction::Retry => {
-                found = Some(error);
-                true
-            }
-            _ => false,
+    until(|| match member.stream.poll(Duration::from_millis(20), 10, &mut member.sink) {
+        Err(error) if error.reaction != Reaction::Retry => {
+            found = Some(error);
+            true
         }
+        _ => false,
     });
     found.unwrap()
 }
@@ -155,12 +133,7 @@ fn live_an_offset_that_is_gone_halts_with_its_place() {
     retried(|| member.stream.start(&[(partition.clone(), NextOffset(77))]));
     let error = error_of(&mut member);
     assert_eq!(error.reaction, Reaction::Halt, "{error}");
-    for part in [
-        partition.to_string().as_str(),
-        "offset 77",
-        "0 to 3",
-        "--accept-loss",
-    ] {
+    for part in [partition.to_string().as_str(), "offset 77", "0 to 3", "--accept-loss"] {
         assert!(error.message.contains(part), "{error} lacks {part}");
     }
 }
@@ -192,10 +165,7 @@ fn live_topic_ids_differ_after_a_re_creation() {
     let name = topic(&kafka, "in", 1);
     let mut admin = kafka.admin().unwrap();
     let before = retried(|| admin.topics(&[&name]))[0].clone().unwrap();
-    assert_eq!(
-        (before.name.as_str(), before.partitions),
-        (name.as_str(), 1)
-    );
+    assert_eq!((before.name.as_str(), before.partitions), (name.as_str(), 1));
     delete(&kafka, &name);
     make(&kafka, &name, 3, &[]);
     let after = retried(|| admin.topics(&[&name]))[0].clone().unwrap();
@@ -215,33 +185,19 @@ fn live_closing_never_hangs() {
     });
     let start = Instant::now();
     member.stream.close();
-    assert!(
-        start.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        start.elapsed()
-    );
-    assert_eq!(
-        member.stream.begin().unwrap_err().reaction,
-        Reaction::Fenced
-    );
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert_eq!(member.stream.begin().unwrap_err().reaction, Reaction::Fenced);
 
     // One that was never polled, one that owns partitions, and one with an open transaction.
     let mut idle = Member::join(&kafka, &fresh("group"), &[&input], &fresh("id"));
     let mut owner = Member::owning(&kafka, &[&input], 2);
     retried(|| owner.stream.open_producer());
     owner.stream.begin().unwrap();
-    owner
-        .stream
-        .send(&input, Partition(0), &record("x"))
-        .unwrap();
+    owner.stream.send(&input, Partition(0), &record("x")).unwrap();
     for member in [&mut idle, &mut owner] {
         let start = Instant::now();
         member.stream.close();
-        assert!(
-            start.elapsed() < Duration::from_secs(4),
-            "{:?}",
-            start.elapsed()
-        );
+        assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     }
 }
 
@@ -257,10 +213,7 @@ fn closing_without_a_broker_never_hangs() {
     let mut member = Member::join(&kafka, "group", &["in"], "id");
     let mut said = None;
     until(|| {
-        said = member
-            .stream
-            .poll(Duration::from_millis(50), 1, &mut member.sink)
-            .err();
+        said = member.stream.poll(Duration::from_millis(50), 1, &mut member.sink).err();
         said.is_some()
     });
     let error = said.unwrap();
@@ -270,9 +223,5 @@ fn closing_without_a_broker_never_hangs() {
     assert_eq!(opening.reaction, Reaction::Retry, "{opening}");
     let start = Instant::now();
     member.stream.close();
-    assert!(
-        start.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }

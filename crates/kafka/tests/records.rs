@@ -1,11 +1,6 @@
 //! What a stream hands on, and the positions it tells, against a real broker.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod support;
 
@@ -30,10 +25,7 @@ fn live_positions_count_markers_and_forget_at_a_start() {
     retried(|| writer.stream.open_producer());
     writer.commit_values(&input, &["a", "b"]); // 0, 1, marker 2
     writer.stream.begin().unwrap();
-    writer
-        .stream
-        .send(&input, Partition(0), &record("aborted"))
-        .unwrap(); // 3, marker 4
+    writer.stream.send(&input, Partition(0), &record("aborted")).unwrap(); // 3, marker 4
     retried(|| writer.stream.abort());
 
     let mut member = Member::owning(&kafka, &[&input], 1);
@@ -50,17 +42,12 @@ fn live_positions_count_markers_and_forget_at_a_start() {
     retried(|| member.stream.start(&[(partition.clone(), NextOffset(0))]));
     member.sink.refuse = true;
     let mut refused = None;
-    until(|| {
-        match member
-            .stream
-            .poll(Duration::from_millis(20), 10, &mut member.sink)
-        {
-            Err(error) if error.reaction != Reaction::Retry => {
-                refused = Some(error);
-                true
-            }
-            _ => false,
+    until(|| match member.stream.poll(Duration::from_millis(20), 10, &mut member.sink) {
+        Err(error) if error.reaction != Reaction::Retry => {
+            refused = Some(error);
+            true
         }
+        _ => false,
     });
     assert_eq!(refused.unwrap().message, "refused by the test");
     assert_eq!(member.stream.position(&partition), None);
@@ -78,10 +65,7 @@ fn live_a_paused_partition_is_silent_until_it_is_started() {
     let mut member = Member::owning(&kafka, &[&input], 1);
     fill(&kafka, &input, 0, numbers(5));
     member.until(|member| member.sink.count() == 5);
-    member
-        .stream
-        .pause(std::slice::from_ref(&partition))
-        .unwrap();
+    member.stream.pause(std::slice::from_ref(&partition)).unwrap();
     assert_eq!(member.stream.position(&partition), Some(NextOffset(5)));
     fill(&kafka, &input, 0, numbers(5));
     let deadline = Instant::now() + Duration::from_millis(300);
@@ -98,10 +82,8 @@ fn live_strange_records_are_read_as_they_are() {
     let kafka = cluster();
     let input = topic(&kafka, "in", 1);
     let partition = TopicPartition::new(input.as_str(), 0);
-    let header = |name: &[u8], value: Option<&[u8]>| Header {
-        name: name.to_vec(),
-        value: value.map(<[u8]>::to_vec),
-    };
+    let header =
+        |name: &[u8], value: Option<&[u8]>| Header { name: name.to_vec(), value: value.map(<[u8]>::to_vec) };
     let strange = [
         OutRecord {
             key: None,
@@ -115,16 +97,8 @@ fn live_strange_records_are_read_as_they_are() {
             ],
             timestamp: Some(TimestampMs(1_234)),
         },
-        OutRecord {
-            key: Some(Vec::new()),
-            value: Some(Vec::new()),
-            ..OutRecord::default()
-        },
-        OutRecord {
-            key: Some(vec![0xff, 0]),
-            value: Some(vec![0, 0xff]),
-            ..OutRecord::default()
-        },
+        OutRecord { key: Some(Vec::new()), value: Some(Vec::new()), ..OutRecord::default() },
+        OutRecord { key: Some(vec![0xff, 0]), value: Some(vec![0, 0xff]), ..OutRecord::default() },
     ];
     let mut member = Member::owning(&kafka, &[&input], 1);
     retried(|| member.stream.open_producer());
@@ -136,15 +110,9 @@ fn live_strange_records_are_read_as_they_are() {
     member.until(|member| member.sink.count() == strange.len());
     let kept = &member.sink.records[&partition];
     for (kept, record) in kept.iter().zip(&strange) {
-        let headers: Vec<_> = record
-            .headers
-            .iter()
-            .map(|header| (header.name.clone(), header.value.clone()))
-            .collect();
-        assert_eq!(
-            (&kept.key, &kept.value, &kept.headers),
-            (&record.key, &record.value, &headers)
-        );
+        let headers: Vec<_> =
+            record.headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect();
+        assert_eq!((&kept.key, &kept.value, &kept.headers), (&record.key, &record.value, &headers));
     }
     assert_eq!(kept[0].time, RecordTime::Create(TimestampMs(1_234)));
     assert!(matches!(kept[1].time, RecordTime::Create(_)));
@@ -153,21 +121,12 @@ fn live_strange_records_are_read_as_they_are() {
 #[test]
 fn live_append_times_are_told_from_create_times() {
     let kafka = cluster();
-    let input = support::topic_with(
-        &kafka,
-        "in",
-        1,
-        &[("message.timestamp.type", "LogAppendTime")],
-    );
+    let input = support::topic_with(&kafka, "in", 1, &[("message.timestamp.type", "LogAppendTime")]);
     fill(&kafka, &input, 0, numbers(1));
     let mut member = Member::owning(&kafka, &[&input], 1);
     member.until(|member| member.sink.count() == 1);
     let kept = &member.sink.records[&TopicPartition::new(input.as_str(), 0)][0];
-    assert!(
-        matches!(kept.time, RecordTime::LogAppend(_)),
-        "{:?}",
-        kept.time
-    );
+    assert!(matches!(kept.time, RecordTime::LogAppend(_)), "{:?}", kept.time);
 }
 
 #[test]
@@ -182,9 +141,7 @@ fn live_nothing_is_delivered_before_the_start() {
         event = member.stream.take_event();
         event.is_some()
     });
-    let Some(GroupEvent::Assigned(partitions)) = event else {
-        panic!("{event:?}")
-    };
+    let Some(GroupEvent::Assigned(partitions)) = event else { panic!("{event:?}") };
     member.stream.acknowledge_assigned(&partitions).unwrap();
     fill(&kafka, &input, 0, numbers(10));
     let deadline = Instant::now() + Duration::from_millis(500);
@@ -192,11 +149,7 @@ fn live_nothing_is_delivered_before_the_start() {
         assert_eq!(member.poll(), 0);
     }
     assert_eq!(member.stream.position(&partitions[0]), None);
-    retried(|| {
-        member
-            .stream
-            .start(&[(partitions[0].clone(), NextOffset(15))])
-    });
+    retried(|| member.stream.start(&[(partitions[0].clone(), NextOffset(15))]));
     until(|| {
         member.poll();
         member.sink.count() == 5
@@ -216,10 +169,7 @@ fn live_a_worker_that_takes_nothing_stays_a_member_and_loses_nothing() {
     }
     member.until(|member| member.sink.count() > 0);
     // Long enough for the fetching to be held back.
-    let mut nothing = Sink {
-        refuse: true,
-        ..Sink::default()
-    };
+    let mut nothing = Sink { refuse: true, ..Sink::default() };
     let deadline = Instant::now() + Duration::from_millis(2_500);
     while Instant::now() < deadline {
         let wait = Duration::from_millis(1);
@@ -228,11 +178,7 @@ fn live_a_worker_that_takes_nothing_stays_a_member_and_loses_nothing() {
     let mut second = Member::join(&kafka, &group, &[&input], &fresh("id"));
     let mut event = None;
     until(|| {
-        retried(|| {
-            member
-                .stream
-                .poll(Duration::from_millis(1), 0, &mut nothing)
-        });
+        retried(|| member.stream.poll(Duration::from_millis(1), 0, &mut nothing));
         second.step();
         event = member.stream.take_event();
         event.is_some()

@@ -1,11 +1,6 @@
 //! The commands' reads and writes against a real broker.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod support;
 
@@ -23,18 +18,8 @@ fn live_plain_records_are_acknowledged_or_named() {
     let mut producer = kafka.producer().unwrap();
     for number in 0..10 {
         let text = format!("key-{number}");
-        let headers = [Header {
-            name: b"h".to_vec(),
-            value: None,
-        }];
-        producer
-            .send(
-                &topic,
-                Some(text.as_bytes()),
-                Some(text.as_bytes()),
-                &headers,
-            )
-            .unwrap();
+        let headers = [Header { name: b"h".to_vec(), value: None }];
+        producer.send(&topic, Some(text.as_bytes()), Some(text.as_bytes()), &headers).unwrap();
     }
     assert_eq!(producer.finish(PATIENCE).unwrap().acknowledged, 10);
     // Incompressible, so that lz4 does not save it.
@@ -48,10 +33,7 @@ fn live_plain_records_are_acknowledged_or_named() {
     producer.send(&topic, None, Some(&large), &[]).unwrap();
     let delivered = producer.finish(PATIENCE).unwrap();
     assert_eq!((delivered.acknowledged, delivered.failures.len()), (0, 1));
-    assert_eq!(
-        (delivered.failures[0].number, &delivered.failures[0].topic),
-        (10, &topic)
-    );
+    assert_eq!((delivered.failures[0].number, &delivered.failures[0].topic), (10, &topic));
 
     let mut seen = Vec::new();
     kafka
@@ -111,18 +93,10 @@ fn live_topics_are_read_from_offsets_and_past_aborted_ends() {
         values
     };
     assert_eq!(read(&ReadFrom::Start), ["a", "b", "c", "x", "y"]);
-    assert_eq!(
-        read(&ReadFrom::Offsets(vec![(Partition(0), NextOffset(2))])),
-        ["c", "x", "y"]
-    );
-    assert_eq!(
-        read(&ReadFrom::Offsets(vec![(Partition(1), NextOffset(99))])),
-        ["a", "b", "c"]
-    );
+    assert_eq!(read(&ReadFrom::Offsets(vec![(Partition(0), NextOffset(2))])), ["c", "x", "y"]);
+    assert_eq!(read(&ReadFrom::Offsets(vec![(Partition(1), NextOffset(99))])), ["a", "b", "c"]);
     assert!(read(&ReadFrom::End).is_empty());
-    let missing = kafka
-        .read_topic("nowhere", &ReadFrom::Start, PATIENCE, &mut |_, _| {})
-        .unwrap_err();
+    let missing = kafka.read_topic("nowhere", &ReadFrom::Start, PATIENCE, &mut |_, _| {}).unwrap_err();
     assert!(missing.message.contains("nowhere"), "{missing}");
 }
 
@@ -135,20 +109,14 @@ fn live_a_topic_is_followed_until_the_reader_has_enough() {
     kafka
         .follow_topic(&topic, &ReadFrom::Start, &mut |what| {
             match what {
-                Seen::Record(_, view) => {
-                    seen.push(String::from_utf8(view.value.unwrap().to_vec()).unwrap())
-                }
+                Seen::Record(_, view) => seen.push(String::from_utf8(view.value.unwrap().to_vec()).unwrap()),
                 Seen::CaughtUp => {
                     seen.push("caught up".into());
                     fill(&kafka, &topic, 0, ["after".to_owned()]);
                 }
                 Seen::Idle => {}
             }
-            if seen.len() == 3 {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if seen.len() == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .unwrap();
     assert_eq!(seen, ["before", "caught up", "after"]);

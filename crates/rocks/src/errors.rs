@@ -27,9 +27,7 @@ pub(crate) fn of_rocks(path: &Path, error: &rocksdb::Error) -> ColdError {
         Cause::Other if text.contains("No such file or directory") => Cause::Damaged,
         Cause::Other => match error.kind() {
             // Files of a newer RocksDB are "not implemented" or of an "invalid" format to an older one.
-            ErrorKind::Corruption | ErrorKind::NotSupported | ErrorKind::InvalidArgument => {
-                Cause::Damaged
-            }
+            ErrorKind::Corruption | ErrorKind::NotSupported | ErrorKind::InvalidArgument => Cause::Damaged,
             _ => Cause::Other,
         },
         cause => cause,
@@ -58,17 +56,8 @@ fn by_text(text: &str) -> Cause {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if says(&["While lock file", "lock hold by current process"]) {
         // Without permission the lock file cannot be opened either.
-        if says(&["Permission denied", "Read-only file system"]) {
-            Cause::NotWritable
-        } else {
-            Cause::Locked
-        }
-    } else if says(&[
-        "No space left on device",
-        "Disk quota exceeded",
-        "NoSpace",
-        "Max allowed space",
-    ]) {
+        if says(&["Permission denied", "Read-only file system"]) { Cause::NotWritable } else { Cause::Locked }
+    } else if says(&["No space left on device", "Disk quota exceeded", "NoSpace", "Max allowed space"]) {
         Cause::Full
     } else if says(&[
         "Permission denied",
@@ -105,9 +94,7 @@ fn sentence(cause: Cause, path: &Path, why: &str) -> ColdError {
         Cause::Damaged => ColdError::Damaged(format!(
             "local state in {place} is damaged: it has to be discarded and rebuilt from Kafka ({why})"
         )),
-        Cause::Other => {
-            ColdError::Other(format!("local state in {place} is not available ({why})"))
-        }
+        Cause::Other => ColdError::Other(format!("local state in {place} is not available ({why})")),
     }
 }
 
@@ -119,43 +106,25 @@ mod tests {
     fn the_reaction_is_found_in_the_words() {
         let name = |error: &ColdError| format!("{error:?}").split('(').next().unwrap().to_owned();
         for (text, right) in [
-            (
-                "IO error: While lock file: db/LOCK: Resource temporarily unavailable",
-                Cause::Locked,
-            ),
+            ("IO error: While lock file: db/LOCK: Resource temporarily unavailable", Cause::Locked),
             (
                 "IO error: lock hold by current process, acquire time 1 acquiring thread 2: db/LOCK: No locks available",
                 Cause::Locked,
             ),
-            (
-                "IO error: While lock file: db/LOCK: Permission denied",
-                Cause::NotWritable,
-            ),
-            (
-                "IO error: No space left on device: While appending to file: db/000012.sst",
-                Cause::Full,
-            ),
-            (
-                "IO error: While mkdir if missing: db: Disk quota exceeded",
-                Cause::Full,
-            ),
+            ("IO error: While lock file: db/LOCK: Permission denied", Cause::NotWritable),
+            ("IO error: No space left on device: While appending to file: db/000012.sst", Cause::Full),
+            ("IO error: While mkdir if missing: db: Disk quota exceeded", Cause::Full),
             (
                 "IO error: While open a file for appending: db/MANIFEST: Read-only file system",
                 Cause::NotWritable,
             ),
-            (
-                "IO error: While open a file: db/000012.sst: Too many open files",
-                Cause::TooManyFiles,
-            ),
+            ("IO error: While open a file: db/000012.sst: Too many open files", Cause::TooManyFiles),
             ("IO error: db/CURRENT", Cause::Other),
         ] {
             assert_eq!(by_text(text), right, "{text}");
             let error = sentence(right, Path::new("slot-0/count/t/db"), text);
             let said = error.to_string();
-            assert!(
-                said.contains("slot-0/count/t/db") && said.contains(text),
-                "{said}"
-            );
+            assert!(said.contains("slot-0/count/t/db") && said.contains(text), "{said}");
             assert!(!said.ends_with('.') && !name(&error).is_empty());
         }
     }
@@ -164,17 +133,8 @@ mod tests {
     fn io_errors_have_the_same_reactions() {
         let of = |kind: io::ErrorKind| of_io(Path::new("dir"), &io::Error::from(kind));
         assert!(matches!(of(io::ErrorKind::StorageFull), ColdError::Full(_)));
-        assert!(matches!(
-            of(io::ErrorKind::ReadOnlyFilesystem),
-            ColdError::NotWritable(_)
-        ));
-        assert!(matches!(
-            of(io::ErrorKind::PermissionDenied),
-            ColdError::NotWritable(_)
-        ));
-        assert!(matches!(
-            of(io::ErrorKind::Interrupted),
-            ColdError::Other(_)
-        ));
+        assert!(matches!(of(io::ErrorKind::ReadOnlyFilesystem), ColdError::NotWritable(_)));
+        assert!(matches!(of(io::ErrorKind::PermissionDenied), ColdError::NotWritable(_)));
+        assert!(matches!(of(io::ErrorKind::Interrupted), ColdError::Other(_)));
     }
 }

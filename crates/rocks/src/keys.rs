@@ -28,12 +28,7 @@ const MARKER_VERSION: u8 = 1;
 /// The value of a cell.
 pub(crate) fn encode_cell(cell: Cell) -> [u8; 24] {
     let mut out = [0; 24];
-    let bytes = cell
-        .sum
-        .0
-        .to_le_bytes()
-        .into_iter()
-        .chain(cell.events.to_le_bytes());
+    let bytes = cell.sum.0.to_le_bytes().into_iter().chain(cell.events.to_le_bytes());
     out.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
     out
 }
@@ -42,18 +37,13 @@ pub(crate) fn encode_cell(cell: Cell) -> [u8; 24] {
 pub(crate) fn decode_cell(bytes: &[u8]) -> Option<Cell> {
     let (sum, events) = bytes.split_first_chunk::<16>()?;
     let events = u64::from_le_bytes(events.try_into().ok()?);
-    Some(Cell {
-        sum: Sum(i128::from_le_bytes(*sum)),
-        events,
-    })
+    Some(Cell { sum: Sum(i128::from_le_bytes(*sum)), events })
 }
 
 /// The key of an id in a bucket.
 pub(crate) fn seen_key(bucket_id: u64, id: &SeenId) -> [u8; 20] {
     let mut out = [0; 20];
-    out.iter_mut()
-        .zip(bucket_id.to_be_bytes().iter().chain(id))
-        .for_each(|(to, from)| *to = *from);
+    out.iter_mut().zip(bucket_id.to_be_bytes().iter().chain(id)).for_each(|(to, from)| *to = *from);
     out
 }
 
@@ -69,9 +59,7 @@ pub(crate) fn bucket_end(bucket_id: u64) -> [u8; 21] {
 
 fn with_tail(bucket_id: u64, tail: u8) -> [u8; 21] {
     let mut out = [0xFF; 21];
-    out.iter_mut()
-        .zip(bucket_id.to_be_bytes())
-        .for_each(|(to, from)| *to = from);
+    out.iter_mut().zip(bucket_id.to_be_bytes()).for_each(|(to, from)| *to = from);
     if let Some(last) = out.last_mut() {
         *last = tail;
     }
@@ -80,8 +68,7 @@ fn with_tail(bucket_id: u64, tail: u8) -> [u8; 21] {
 
 /// The bucket of a key of the family `seen`.
 pub(crate) fn bucket_of(key: &[u8]) -> Option<u64> {
-    key.first_chunk::<8>()
-        .map(|bytes| u64::from_be_bytes(*bytes))
+    key.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
 }
 
 /// The marker of a bucket.
@@ -110,20 +97,13 @@ pub(crate) fn decode_marker(bytes: &[u8]) -> Option<SealedBucket> {
     let (offset, rest) = rest.split_first_chunk::<8>()?;
     let (clock, rest) = rest.split_first_chunk::<8>()?;
     let (ids, filter) = rest.split_first_chunk::<8>()?;
-    let end = (
-        NextOffset(i64::from_le_bytes(*offset)),
-        TimestampMs(i64::from_le_bytes(*clock)),
-    );
+    let end = (NextOffset(i64::from_le_bytes(*offset)), TimestampMs(i64::from_le_bytes(*clock)));
     let bucket = Bucket {
         id: u64::from_le_bytes(*id),
         first: NextOffset(i64::from_le_bytes(*first)),
         end: (*ended == 1).then_some(end),
     };
-    Some(SealedBucket {
-        bucket,
-        ids: u64::from_le_bytes(*ids),
-        filter: filter.to_vec(),
-    })
+    Some(SealedBucket { bucket, ids: u64::from_le_bytes(*ids), filter: filter.to_vec() })
 }
 
 #[cfg(test)]
@@ -132,19 +112,10 @@ mod tests {
 
     #[test]
     fn golden_bytes() {
-        let cell = Cell {
-            sum: Sum(-2),
-            events: 258,
-        };
+        let cell = Cell { sum: Sum(-2), events: 258 };
         let bytes = encode_cell(cell);
-        assert_eq!(
-            bytes[..],
-            [[0xFE].as_slice(), &[0xFF; 15], &[2, 1, 0, 0, 0, 0, 0, 0]].concat()
-        );
-        assert_eq!(
-            (decode_cell(&bytes), decode_cell(&bytes[1..])),
-            (Some(cell), None)
-        );
+        assert_eq!(bytes[..], [[0xFE].as_slice(), &[0xFF; 15], &[2, 1, 0, 0, 0, 0, 0, 0]].concat());
+        assert_eq!((decode_cell(&bytes), decode_cell(&bytes[1..])), (Some(cell), None));
         let id = *b"abcdefghijkl";
         assert_eq!(seen_key(258, &id), *b"\0\0\0\0\0\0\x01\x02abcdefghijkl");
         assert_eq!(bucket_of(&seen_key(258, &id)), Some(258));
@@ -161,27 +132,16 @@ mod tests {
 
     #[test]
     fn markers_are_read_back() {
-        let ended = Bucket {
-            id: 7,
-            first: NextOffset(-1),
-            end: Some((NextOffset(9), TimestampMs(-5))),
-        };
+        let ended = Bucket { id: 7, first: NextOffset(-1), end: Some((NextOffset(9), TimestampMs(-5))) };
         for bucket in [ended, Bucket { end: None, ..ended }] {
             for filter in [&b""[..], b"filter"] {
-                let sealed = SealedBucket {
-                    bucket,
-                    ids: 3,
-                    filter: filter.to_vec(),
-                };
+                let sealed = SealedBucket { bucket, ids: 3, filter: filter.to_vec() };
                 let bytes = encode_marker(&bucket, 3, filter);
                 assert_eq!(decode_marker(&bytes), Some(sealed));
                 assert_eq!(decode_marker(&bytes[..41]), None);
             }
         }
-        assert_eq!(
-            encode_marker(&ended, 3, b"f")[..10],
-            *b"\x01\x07\0\0\0\0\0\0\0\xff"
-        );
+        assert_eq!(encode_marker(&ended, 3, b"f")[..10], *b"\x01\x07\0\0\0\0\0\0\0\xff");
         assert_eq!(decode_marker(&[2; 60]), None);
     }
 }

@@ -31,9 +31,7 @@ pub(crate) struct Memory {
 impl Memory {
     /// Half of it caches blocks, half of it buffers writes.
     pub(crate) fn new(memory_bytes: u64) -> Self {
-        let half = usize::try_from(memory_bytes / 2)
-            .unwrap_or(usize::MAX)
-            .max(MEBIBYTE as usize);
+        let half = usize::try_from(memory_bytes / 2).unwrap_or(usize::MAX).max(MEBIBYTE as usize);
         // A budget of 4 · (hot families) · (buffer / 2) keeps flushes few: with a sixteenth each, eight tasks with
         // one hot family fit. Never so small that every commit is a flush, nor so large that one takes long.
         let write_buffer_bytes = (half / 16).clamp(MEBIBYTE as usize, 64 * MEBIBYTE as usize);
@@ -65,10 +63,7 @@ impl Memory {
     /// The families of a database: ours, and whatever else is there.
     pub(crate) fn families(&self, existing: &[String]) -> Vec<ColumnFamilyDescriptor> {
         let ours = [CELLS, SEEN, META];
-        let others = existing
-            .iter()
-            .map(String::as_str)
-            .filter(|name| !ours.contains(name));
+        let others = existing.iter().map(String::as_str).filter(|name| !ours.contains(name));
         ours.into_iter()
             .chain(others)
             .map(|name| ColumnFamilyDescriptor::new(name, self.family(name)))

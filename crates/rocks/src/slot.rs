@@ -53,7 +53,10 @@ impl Slot {
                         return Ok(slot);
                     }
                 }
-                Err(ColdError::Locked(format!("all {SLOT_LIMIT} slots of {} are in use", state_dir.display())))
+                Err(ColdError::Locked(format!(
+                    "all {SLOT_LIMIT} slots of {} are in use",
+                    state_dir.display()
+                )))
             }
         }
     }
@@ -63,24 +66,15 @@ impl Slot {
         let dir = dir_of(state_dir, number);
         let at = |error: io::Error| errors::of_io(&dir, &error);
         fs::create_dir_all(&dir).map_err(at)?;
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(dir.join("lock"))
-            .map_err(at)?;
+        let lock =
+            File::options().create(true).truncate(false).write(true).open(dir.join("lock")).map_err(at)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(at(error)),
         }
         let instance = instance(&dir)?;
-        Ok(Some(Self {
-            dir,
-            number,
-            instance,
-            _lock: lock,
-        }))
+        Ok(Some(Self { dir, number, instance, _lock: lock }))
     }
 }
 
@@ -99,8 +93,7 @@ fn instance(dir: &Path) -> Result<String, ColdError> {
             path.display()
         ))),
         None => {
-            let text =
-                random_hex().map_err(|error| errors::of_io(Path::new("/dev/urandom"), &error))?;
+            let text = random_hex().map_err(|error| errors::of_io(Path::new("/dev/urandom"), &error))?;
             write_line(&path, &text)?;
             Ok(text)
         }
@@ -108,10 +101,7 @@ fn instance(dir: &Path) -> Result<String, ColdError> {
 }
 
 fn is_instance(text: &str) -> bool {
-    text.len() == INSTANCE_BYTES * 2
-        && text
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    text.len() == INSTANCE_BYTES * 2 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn random_hex() -> io::Result<String> {
@@ -168,9 +158,7 @@ mod tests {
     fn a_slot_that_is_asked_for_and_in_use_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let held = Slot::claim(dir.path(), Some(7)).unwrap();
-        let Err(ColdError::Locked(said)) = Slot::claim(dir.path(), Some(7)) else {
-            panic!("claimed twice")
-        };
+        let Err(ColdError::Locked(said)) = Slot::claim(dir.path(), Some(7)) else { panic!("claimed twice") };
         assert!(
             said.contains("slot 7") && said.contains("slot-7") && said.contains("another slot"),
             "{said}"
@@ -184,10 +172,7 @@ mod tests {
     fn a_state_dir_that_is_no_directory_is_said() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = Slot::claim(file.path(), None).unwrap_err();
-        assert!(
-            matches!(&error, ColdError::NotWritable(said) if said.contains("state_dir")),
-            "{error:?}"
-        );
+        assert!(matches!(&error, ColdError::NotWritable(said) if said.contains("state_dir")), "{error:?}");
     }
 
     #[test]
@@ -196,10 +181,7 @@ mod tests {
         drop(Slot::claim(dir.path(), None).unwrap());
         for content in ["", "0123", "0123456789ABCDEF", "0123456789abcdeg"] {
             fs::write(dir.path().join("slot-0/instance"), content).unwrap();
-            assert!(
-                matches!(Slot::claim(dir.path(), None), Err(ColdError::Damaged(_))),
-                "{content}"
-            );
+            assert!(matches!(Slot::claim(dir.path(), None), Err(ColdError::Damaged(_))), "{content}");
         }
     }
 }

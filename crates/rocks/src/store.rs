@@ -21,9 +21,7 @@ use tallyflow_core::counter::HASH_SLICES;
 use tallyflow_core::frame::delta::Bucket;
 use tallyflow_core::processor::Cell;
 use tallyflow_core::time::TimestampMs;
-use tallyflow_state::cold::{
-    CellBatch, ColdError, ColdStore, SealedBucket, SeenEntry, SeenId, WindowRange,
-};
+use tallyflow_state::cold::{CellBatch, ColdError, ColdStore, SealedBucket, SeenEntry, SeenId, WindowRange};
 use tallyflow_state::keys::{CellKey, after_prefix, window_prefix};
 
 use crate::options::{CELLS, META, Memory, SEALED_FILE_BYTES, SEEN};
@@ -53,16 +51,9 @@ impl RocksStore {
         } else {
             Vec::new()
         };
-        let db =
-            DB::open_cf_descriptors(&options, &path, memory.families(&existing)).map_err(at)?;
+        let db = DB::open_cf_descriptors(&options, &path, memory.families(&existing)).map_err(at)?;
         let sealed_options = memory.family(SEEN);
-        let store = Self {
-            db,
-            path,
-            ingest_dir,
-            sealed_options,
-            _guard: guard,
-        };
+        let store = Self { db, path, ingest_dir, sealed_options, _guard: guard };
         store.clean()?;
         Ok(store)
     }
@@ -90,10 +81,7 @@ impl RocksStore {
         let mut iterator = self.db.raw_iterator_cf_opt(self.family(SEEN)?, options);
         let mut found = Vec::new();
         iterator.seek_to_first();
-        while let Some(bucket_id) = self
-            .current(&iterator)?
-            .and_then(|(key, _)| keys::bucket_of(key))
-        {
+        while let Some(bucket_id) = self.current(&iterator)?.and_then(|(key, _)| keys::bucket_of(key)) {
             let marker = keys::marker_key(bucket_id);
             iterator.seek(marker);
             let sealed = match self.current(&iterator)? {
@@ -121,10 +109,7 @@ impl RocksStore {
         match iterator.item() {
             Some(item) => Ok(Some(item)),
             // Past the end and broken look the same until asked.
-            None => iterator
-                .status()
-                .map(|()| None)
-                .map_err(|error| self.at(&error)),
+            None => iterator.status().map(|()| None).map_err(|error| self.at(&error)),
         }
     }
 
@@ -134,15 +119,11 @@ impl RocksStore {
     }
 
     fn meta(&self, key: &[u8]) -> Result<Option<Vec<u8>>, ColdError> {
-        self.db
-            .get_cf(self.family(META)?, key)
-            .map_err(|error| self.at(&error))
+        self.db.get_cf(self.family(META)?, key).map_err(|error| self.at(&error))
     }
 
     fn write(&self, batch: WriteBatch) -> Result<(), ColdError> {
-        self.db
-            .write_without_wal(batch)
-            .map_err(|error| self.at(&error))
+        self.db.write_without_wal(batch).map_err(|error| self.at(&error))
     }
 
     /// Writes a bucket into files, the marker last. Returns their paths.
@@ -155,9 +136,7 @@ impl RocksStore {
         let mut files = Vec::new();
         let mut rest = ids;
         loop {
-            let file = self
-                .ingest_dir
-                .join(format!("{}-{}.sst", bucket.id, files.len()));
+            let file = self.ingest_dir.join(format!("{}-{}.sst", bucket.id, files.len()));
             let mut writer = SstFileWriter::create(&self.sealed_options);
             let written = write_file(&mut writer, &file, bucket.id, &mut rest, marker);
             files.push(file);
@@ -187,10 +166,7 @@ fn write_file<'a>(
     let mut written = 0;
     // The size on disk is known by block only: asked every 4096 ids.
     while let Some((entry, tail)) = rest.split_first() {
-        writer.put(
-            keys::seen_key(bucket_id, &entry.id()),
-            entry.check().to_le_bytes(),
-        )?;
+        writer.put(keys::seen_key(bucket_id, &entry.id()), entry.check().to_le_bytes())?;
         *rest = tail;
         written += 1;
         if written % 4096 == 0 && !tail.is_empty() && writer.file_size() >= SEALED_FILE_BYTES {
@@ -229,10 +205,7 @@ impl ColdStore for RocksStore {
     }
 
     fn get_cells(&self, keys: &[&[u8]], out: &mut Vec<Option<Cell>>) -> Result<(), ColdError> {
-        for found in self
-            .db
-            .batched_multi_get_cf(self.family(CELLS)?, keys.iter().copied(), true)
-        {
+        for found in self.db.batched_multi_get_cf(self.family(CELLS)?, keys.iter().copied(), true) {
             let value = found.map_err(|error| self.at(&error))?;
             out.push(value.map(|bytes| self.decode_cell(&bytes)).transpose()?);
         }
@@ -278,9 +251,7 @@ impl ColdStore for RocksStore {
         let mut next: Option<TimestampMs> = None;
         for slice in 0..HASH_SLICES {
             iterator.seek(window_prefix(slice, table, from));
-            let found = self
-                .current(&iterator)?
-                .and_then(|(key, _)| CellKey::read(key));
+            let found = self.current(&iterator)?.and_then(|(key, _)| CellKey::read(key));
             if let Some(key) = found.filter(|key| (key.slice, key.table) == (slice, table)) {
                 next = Some(next.map_or(key.start, |next| next.min(key.start)));
             }
@@ -311,9 +282,7 @@ impl ColdStore for RocksStore {
 
     fn flush(&self) -> Result<(), ColdError> {
         let families = [self.family(CELLS)?, self.family(SEEN)?, self.family(META)?];
-        self.db
-            .flush_cfs_opt(&families, &FlushOptions::default())
-            .map_err(|error| self.at(&error))
+        self.db.flush_cfs_opt(&families, &FlushOptions::default()).map_err(|error| self.at(&error))
     }
 
     fn seal(&self, bucket: &Bucket, ids: &[SeenEntry], filter: &[u8]) -> Result<(), ColdError> {
@@ -323,54 +292,31 @@ impl ColdStore for RocksStore {
         let files = self.write_files(bucket, ids, &marker)?;
         let mut options = IngestExternalFileOptions::default();
         options.set_move_files(true);
-        let ingested =
-            self.db
-                .ingest_external_file_cf_opts(self.family(SEEN)?, &options, files.clone());
+        let ingested = self.db.ingest_external_file_cf_opts(self.family(SEEN)?, &options, files.clone());
         remove_files(&files);
         ingested.map_err(|error| self.at(&error))
     }
 
-    fn lookup(
-        &self,
-        bucket_id: u64,
-        ids: &[SeenId],
-        out: &mut Vec<Option<u32>>,
-    ) -> Result<(), ColdError> {
+    fn lookup(&self, bucket_id: u64, ids: &[SeenId], out: &mut Vec<Option<u32>>) -> Result<(), ColdError> {
         let keys: Vec<[u8; 20]> = ids.iter().map(|id| keys::seen_key(bucket_id, id)).collect();
-        for found in self
-            .db
-            .batched_multi_get_cf(self.family(SEEN)?, &keys, true)
-        {
+        for found in self.db.batched_multi_get_cf(self.family(SEEN)?, &keys, true) {
             let value = found.map_err(|error| self.at(&error))?;
-            let check = value
-                .map(|bytes| <[u8; 4]>::try_from(&*bytes).map(u32::from_le_bytes))
-                .transpose();
-            out.push(
-                check
-                    .map_err(|_| errors::damaged(&self.path, "a payload check is not readable"))?,
-            );
+            let check = value.map(|bytes| <[u8; 4]>::try_from(&*bytes).map(u32::from_le_bytes)).transpose();
+            out.push(check.map_err(|_| errors::damaged(&self.path, "a payload check is not readable"))?);
         }
         Ok(())
     }
 
     fn buckets(&self) -> Result<Vec<SealedBucket>, ColdError> {
-        Ok(self
-            .all_buckets()?
-            .into_iter()
-            .filter_map(|(_, sealed)| sealed)
-            .collect())
+        Ok(self.all_buckets()?.into_iter().filter_map(|(_, sealed)| sealed).collect())
     }
 
     fn drop_bucket(&self, bucket_id: u64) -> Result<(), ColdError> {
         let seen = self.family(SEEN)?;
-        let (from, end) = (
-            keys::seen_key(bucket_id, &[0; 12]).to_vec(),
-            keys::bucket_end(bucket_id).to_vec(),
-        );
+        let (from, end) =
+            (keys::seen_key(bucket_id, &[0; 12]).to_vec(), keys::bucket_end(bucket_id).to_vec());
         // Whole files go without a trace; that is all of it, unless something was merged or stands in level 0.
-        self.db
-            .delete_file_in_range_cf(seen, &from, &end)
-            .map_err(|error| self.at(&error))?;
+        self.db.delete_file_in_range_cf(seen, &from, &end).map_err(|error| self.at(&error))?;
         let mut options = ReadOptions::default();
         options.set_iterate_upper_bound(end.clone());
         let mut iterator = self.db.raw_iterator_cf_opt(seen, options);

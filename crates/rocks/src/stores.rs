@@ -43,20 +43,14 @@ impl RocksStores {
             }
             None => write_line(&marker, app)?,
         }
-        Ok(Self {
-            tasks_dir,
-            memory: Memory::new(memory_bytes),
-            open: OpenTasks::default(),
-        })
+        Ok(Self { tasks_dir, memory: Memory::new(memory_bytes), open: OpenTasks::default() })
     }
 
     /// The directory of a task. Names of topics and numbers of partitions are safe in a path; nothing else is taken.
     fn dir(&self, task: &str) -> Result<PathBuf, ColdError> {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         if task.is_empty() || task.starts_with('.') || !task.bytes().all(safe) {
-            return Err(ColdError::Invariant(format!(
-                "\"{task}\" is no name of a task"
-            )));
+            return Err(ColdError::Invariant(format!("\"{task}\" is no name of a task")));
         }
         Ok(self.tasks_dir.join(task))
     }
@@ -73,9 +67,7 @@ impl ColdStores for RocksStores {
         let dir = self.dir(task)?;
         let _guard = self.open.claim(task, &dir)?;
         match fs::remove_dir_all(&dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(errors::of_io(&dir, &error))
-            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(errors::of_io(&dir, &error)),
             _ => Ok(()),
         }
     }
@@ -90,10 +82,7 @@ struct OpenTasks {
 impl OpenTasks {
     fn claim(&self, task: &str, dir: &Path) -> Result<OpenGuard, ColdError> {
         if self.lock().insert(task.to_owned()) {
-            return Ok(OpenGuard {
-                open: self.clone(),
-                task: task.to_owned(),
-            });
+            return Ok(OpenGuard { open: self.clone(), task: task.to_owned() });
         }
         Err(ColdError::Locked(format!(
             "local state in {} is in use by another worker of this process: close it there first",

@@ -36,11 +36,7 @@ impl DiskHost {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let stores = stores(dir.path());
-        Self {
-            dir,
-            stores,
-            dead: Vec::new(),
-        }
+        Self { dir, stores, dead: Vec::new() }
     }
 }
 
@@ -54,8 +50,7 @@ impl Host for DiskHost {
         copy(self.dir.path(), image.path());
         let stores = stores(image.path());
         let dir = std::mem::replace(&mut self.dir, image);
-        self.dead
-            .push((dir, std::mem::replace(&mut self.stores, stores)));
+        self.dead.push((dir, std::mem::replace(&mut self.stores, stores)));
         Box::new(self.stores.clone())
     }
 }
@@ -81,69 +76,41 @@ fn the_store_on_disk_conforms() {
 
 fn key(slice: u8, name: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    CellKey {
-        slice,
-        table: 0,
-        start: TimestampMs(60_000),
-        key: name.as_bytes(),
-    }
-    .write(&mut out);
+    CellKey { slice, table: 0, start: TimestampMs(60_000), key: name.as_bytes() }.write(&mut out);
     out
 }
 
 /// One cell in each slice, all with the value that the progress names, and many others: enough of them that the
 /// family of cells is flushed on its own account too.
 fn put_round(store: &dyn ColdStore, round: u64) {
-    let cell = Cell {
-        sum: Sum(round.into()),
-        events: round,
-    };
+    let cell = Cell { sum: Sum(round.into()), events: round };
     let filler = |slice| (0..20).map(move |n| key(slice, &format!("filler {n:60}")));
     let keys = (0..HASH_SLICES).flat_map(|slice| filler(slice).chain([key(slice, "k")]));
     let puts = keys.map(|key| (key, cell)).collect();
     let progress = Some(round.to_le_bytes().to_vec());
-    store
-        .apply(&CellBatch {
-            puts,
-            progress,
-            ..CellBatch::default()
-        })
-        .unwrap();
+    store.apply(&CellBatch { puts, progress, ..CellBatch::default() }).unwrap();
 }
 
 /// The round that the store holds; cells and progress must agree.
 fn round_of(store: &dyn ColdStore) -> u64 {
-    let round = store
-        .progress()
-        .unwrap()
-        .map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+    let round = store.progress().unwrap().map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
     let keys: Vec<Vec<u8>> = (0..HASH_SLICES).map(|slice| key(slice, "k")).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let mut cells = Vec::new();
     store.get_cells(&keys, &mut cells).unwrap();
     for cell in cells {
-        assert_eq!(
-            cell.unwrap_or_default().events,
-            round,
-            "cells and progress disagree"
-        );
+        assert_eq!(cell.unwrap_or_default().events, round, "cells and progress disagree");
     }
     round
 }
 
 fn bucket(id: u64) -> Bucket {
-    Bucket {
-        id,
-        first: NextOffset(0),
-        end: Some((NextOffset(1), TimestampMs(0))),
-    }
+    Bucket { id, first: NextOffset(0), end: Some((NextOffset(1), TimestampMs(0))) }
 }
 
 fn entries(count: u32) -> Vec<SeenEntry> {
     let identity = |n: u32| Identity::from_raw((u128::from(n) + 1) << 64);
-    (0..count)
-        .map(|n| SeenEntry::new(identity(n), PayloadCheck(n)))
-        .collect()
+    (0..count).map(|n| SeenEntry::new(identity(n), PayloadCheck(n))).collect()
 }
 
 const CHILD: &str = "TALLYFLOW_TEST_KILLED_CHILD";
@@ -161,17 +128,13 @@ fn killed_child() {
         round += 1;
         put_round(store.as_ref(), round);
         // Straight to the pipe: the harness captures what is printed.
-        let say = |what| {
-            io::Write::write_all(&mut io::stderr(), format!("\n{what} {round}\n").as_bytes())
-        };
+        let say = |what| io::Write::write_all(&mut io::stderr(), format!("\n{what} {round}\n").as_bytes());
         if round.is_multiple_of(50) {
             say("wrote").unwrap();
         }
         if round.is_multiple_of(400) {
             store.flush().unwrap();
-            store
-                .seal(&bucket(round % 7), &entries(300), b"filter")
-                .unwrap();
+            store.seal(&bucket(round % 7), &entries(300), b"filter").unwrap();
             say("durable").unwrap();
         }
     }
@@ -190,38 +153,25 @@ fn after_a_kill_all_families_and_the_progress_agree() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stderr.take().unwrap())
-            .lines()
-            .map_while(Result::ok);
+        let said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let said: Vec<(String, u64)> = said
             .filter_map(|line| {
                 let (what, round) = line.split_once(' ')?;
-                matches!(what, "wrote" | "durable")
-                    .then(|| (what.to_owned(), round.parse().unwrap()))
+                matches!(what, "wrote" | "durable").then(|| (what.to_owned(), round.parse().unwrap()))
             })
             .take(lines)
             .collect();
-        let durable = said
-            .iter()
-            .filter(|(what, _)| what == "durable")
-            .map(|(_, round)| *round)
-            .max();
+        let durable = said.iter().filter(|(what, _)| what == "durable").map(|(_, round)| *round).max();
         child.kill().unwrap();
         child.wait().unwrap();
         let store = stores(dir.path()).open(TASK).unwrap();
         let round = round_of(store.as_ref());
-        assert!(
-            round >= durable.unwrap_or(before),
-            "{round}, said {said:?}, before {before}"
-        );
+        assert!(round >= durable.unwrap_or(before), "{round}, said {said:?}, before {before}");
         for sealed in store.buckets().unwrap() {
             let mut checks = Vec::new();
             let ids: Vec<_> = entries(300).iter().map(|entry| entry.id()).collect();
             store.lookup(sealed.bucket.id, &ids, &mut checks).unwrap();
-            assert!(
-                checks.iter().all(Option::is_some),
-                "a bucket with a marker is whole"
-            );
+            assert!(checks.iter().all(Option::is_some), "a bucket with a marker is whole");
         }
         before = round;
     }
@@ -241,14 +191,9 @@ fn a_second_opener_is_told_who_and_what_to_do() {
     let mut first = stores(dir.path());
     let _held = first.open(TASK).unwrap();
     // A clone is another worker; another value stands for another process: it meets the lock file of RocksDB.
-    let cases = [
-        (first.clone(), "another worker"),
-        (stores(dir.path()), "another process"),
-    ];
+    let cases = [(first.clone(), "another worker"), (stores(dir.path()), "another process")];
     for (mut stores, who) in cases {
-        let Err(ColdError::Locked(said)) = stores.open(TASK) else {
-            panic!("opened twice")
-        };
+        let Err(ColdError::Locked(said)) = stores.open(TASK) else { panic!("opened twice") };
         assert!(said.contains(who) && said.contains(TASK), "{said}");
     }
 }
@@ -260,10 +205,7 @@ fn another_apps_directory_is_refused_by_name() {
     let Err(ColdError::Foreign(said)) = RocksStores::open(dir.path(), "bank", MEMORY_BYTES) else {
         panic!("opened another app's state")
     };
-    assert!(
-        said.contains("\"shop\"") && said.contains("\"bank\"") && said.contains("state_dir"),
-        "{said}"
-    );
+    assert!(said.contains("\"shop\"") && said.contains("\"bank\"") && said.contains("state_dir"), "{said}");
     drop(stores(dir.path()));
 }
 
@@ -272,14 +214,8 @@ fn names_that_are_no_tasks_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut stores = stores(dir.path());
     for name in ["", ".", "..", "a/b", "../x", "a b", "ä"] {
-        assert!(
-            matches!(stores.open(name), Err(ColdError::Invariant(_))),
-            "{name}"
-        );
-        assert!(
-            matches!(stores.discard(name), Err(ColdError::Invariant(_))),
-            "{name}"
-        );
+        assert!(matches!(stores.open(name), Err(ColdError::Invariant(_))), "{name}");
+        assert!(matches!(stores.discard(name), Err(ColdError::Invariant(_))), "{name}");
     }
 }
 
@@ -287,8 +223,7 @@ fn names_that_are_no_tasks_are_refused() {
 fn files(dir: &Path, part: &str) -> Vec<PathBuf> {
     let db = dir.join("count").join(TASK).join("db");
     let all = fs::read_dir(db).unwrap().map(|entry| entry.unwrap().path());
-    all.filter(|path| path.file_name().unwrap().to_str().unwrap().contains(part))
-        .collect()
+    all.filter(|path| path.file_name().unwrap().to_str().unwrap().contains(part)).collect()
 }
 
 #[test]
@@ -310,10 +245,7 @@ fn damage_is_said_and_a_discarded_store_starts_over() {
         let Err(ColdError::Damaged(said)) = stores.open(TASK).and_then(read) else {
             panic!("{part} is intact")
         };
-        assert!(
-            said.contains(TASK) && said.contains("rebuilt from Kafka"),
-            "{said}"
-        );
+        assert!(said.contains(TASK) && said.contains("rebuilt from Kafka"), "{said}");
         stores.discard(TASK).unwrap();
         assert_eq!(round_of(stores.open(TASK).unwrap().as_ref()), 0);
     }
@@ -329,16 +261,9 @@ fn every_family_has_its_options() {
     assert_eq!(families.len(), 3);
     for family in families {
         assert!(family.contains("write_buffer_size=1048576"), "{family}");
-        assert!(
-            family.contains("cache_index_and_filter_blocks=true"),
-            "{family}"
-        );
+        assert!(family.contains("cache_index_and_filter_blocks=true"), "{family}");
         let seen = family.starts_with("\"seen\"");
-        assert_eq!(
-            family.contains("compression=kNoCompression"),
-            seen,
-            "{family}"
-        );
+        assert_eq!(family.contains("compression=kNoCompression"), seen, "{family}");
         assert_eq!(family.contains("filter_policy=nullptr"), seen, "{family}");
     }
 }
@@ -364,11 +289,7 @@ fn a_large_bucket_is_several_files_that_go_at_once() {
     let all = entries(4_000_000);
     store.seal(&bucket(1), &all, &vec![1; 4_500_000]).unwrap();
     store.seal(&bucket(2), &all[..10], b"f").unwrap();
-    assert!(
-        files(dir.path(), ".sst").len() >= 3,
-        "{:?}",
-        files(dir.path(), ".sst")
-    );
+    assert!(files(dir.path(), ".sst").len() >= 3, "{:?}", files(dir.path(), ".sst"));
     assert_eq!(store.buckets().unwrap()[0].ids, 4_000_000);
     let ids: Vec<_> = all.iter().step_by(4001).map(|entry| entry.id()).collect();
     let mut checks = Vec::new();

@@ -56,28 +56,18 @@ pub fn commit(
     insist(&mut || log.commit())?;
     // 5: before this line nothing of the transaction may touch local state.
     stage.committed(now)?;
-    Ok(Committed {
-        transaction: true,
-        outbox,
-    })
+    Ok(Committed { transaction: true, outbox })
 }
 
 /// Step 3. The call is not resumable, so a retriable failure closes dirty instead.
 fn send_offsets(log: &mut dyn StreamLog, offsets: &[SentOffset]) -> Result<(), PortError> {
     if log.assignment_lost() {
-        return Err(PortError::new(
-            Reaction::Abort,
-            "the group took our partitions away before the commit",
-        ));
+        return Err(PortError::new(Reaction::Abort, "the group took our partitions away before the commit"));
     }
-    log.send_offsets(offsets)
-        .map_err(|error| match error.reaction {
-            Reaction::Retry => PortError {
-                reaction: Reaction::Abort,
-                ..error
-            },
-            _ => error,
-        })
+    log.send_offsets(offsets).map_err(|error| match error.reaction {
+        Reaction::Retry => PortError { reaction: Reaction::Abort, ..error },
+        _ => error,
+    })
 }
 
 /// Repeats one and the same call while it says [`Reaction::Retry`]; every port call is bounded in time itself.
@@ -97,10 +87,7 @@ pub fn insist<T>(call: &mut dyn FnMut() -> Result<T, PortError>) -> Result<T, Po
         }
     }
     call().map_err(|error| match error.reaction {
-        Reaction::Retry => PortError {
-            reaction: Reaction::Fenced,
-            ..error
-        },
+        Reaction::Retry => PortError { reaction: Reaction::Fenced, ..error },
         _ => error,
     })
 }

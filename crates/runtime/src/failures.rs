@@ -40,20 +40,12 @@ pub fn dead_letter(
     if let Some(event_id) = event_id {
         put(&mut out, names::EVENT_ID, event_id);
     }
-    put(
-        &mut out,
-        names::FAILURE_ID,
-        &failure_id(stage, &origin.coordinate),
-    );
+    put(&mut out, names::FAILURE_ID, &failure_id(stage, &origin.coordinate));
     put(&mut out, names::STAGE, stage);
     put(&mut out, names::CONSUMER_VERSION, env!("CARGO_PKG_VERSION"));
     put(&mut out, names::FIRST_FAILURE_TS, &now.0.to_string());
     put(&mut out, names::LAST_FAILURE_TS, &now.0.to_string());
-    put(
-        &mut out,
-        names::ERROR_CLASS,
-        failure.category.class().name(),
-    );
+    put(&mut out, names::ERROR_CLASS, failure.category.class().name());
     put(&mut out, names::ERROR_CATEGORY, failure.category.name());
     put(&mut out, names::ERROR_TYPE, failure.category.name());
     let (message, was_cut) = names::cut(&failure.message, names::ERROR_MESSAGE_LIMIT_BYTES);
@@ -90,20 +82,13 @@ fn carry(record: Option<&RecordView<'_>>, origin: &Origin<'_>) -> OutRecord {
     let mut omitted = record.is_none();
     if let Some(record) = record {
         out.key = record.key.map(<[u8]>::to_vec);
-        omitted = record
-            .value
-            .is_some_and(|value| value.len() > VALUE_LIMIT_BYTES);
+        omitted = record.value.is_some_and(|value| value.len() > VALUE_LIMIT_BYTES);
         if !omitted {
             out.value = record.value.map(<[u8]>::to_vec);
         }
-        let foreign = record
-            .headers
-            .iter()
-            .filter(|h| !h.name.starts_with(names::PREFIX.as_bytes()));
-        out.headers.extend(foreign.map(|h| Header {
-            name: h.name.to_vec(),
-            value: h.value.map(<[u8]>::to_vec),
-        }));
+        let foreign = record.headers.iter().filter(|h| !h.name.starts_with(names::PREFIX.as_bytes()));
+        out.headers
+            .extend(foreign.map(|h| Header { name: h.name.to_vec(), value: h.value.map(<[u8]>::to_vec) }));
     }
     if omitted {
         put(&mut out, names::PAYLOAD_OMITTED, "true");
@@ -116,17 +101,9 @@ fn put_origin(out: &mut OutRecord, origin: &Origin<'_>) {
     let coordinate = &origin.coordinate;
     put(out, names::ORIG_TOPIC, origin.topic);
     if coordinate.source.topic_id != TopicId::ZERO {
-        put(
-            out,
-            names::ORIG_TOPIC_ID,
-            &coordinate.source.topic_id.to_string(),
-        );
+        put(out, names::ORIG_TOPIC_ID, &coordinate.source.topic_id.to_string());
     }
-    put(
-        out,
-        names::ORIG_PARTITION,
-        &coordinate.source.partition.to_string(),
-    );
+    put(out, names::ORIG_PARTITION, &coordinate.source.partition.to_string());
     put(out, names::ORIG_OFFSET, &coordinate.offset.to_string());
     if origin.packed {
         put(out, names::ORIG_INDEX, &coordinate.index.to_string());
@@ -143,10 +120,7 @@ fn put_origin(out: &mut OutRecord, origin: &Origin<'_>) {
 /// One value per name: replaced, never appended.
 fn put(out: &mut OutRecord, name: &str, value: &str) {
     out.headers.retain(|header| header.name != name.as_bytes());
-    out.headers.push(Header {
-        name: name.as_bytes().to_vec(),
-        value: Some(value.as_bytes().to_vec()),
-    });
+    out.headers.push(Header { name: name.as_bytes().to_vec(), value: Some(value.as_bytes().to_vec()) });
 }
 
 /// `hash(stage, origin topic id, partition, offset, index)` as 32 lower-case hexadecimal digits: a redelivery of

@@ -9,10 +9,7 @@ fn origin() -> Origin<'static> {
     Origin {
         topic: "events",
         coordinate: Coordinate {
-            source: Source {
-                topic_id: TopicId([9; 16]),
-                partition: Partition(3),
-            },
+            source: Source { topic_id: TopicId([9; 16]), partition: Partition(3) },
             offset: Offset(41),
             index: 2,
         },
@@ -22,15 +19,9 @@ fn origin() -> Origin<'static> {
 }
 
 fn text(out: &OutRecord, name: &str) -> Option<String> {
-    let found: Vec<_> = out
-        .headers
-        .iter()
-        .filter(|h| h.name == name.as_bytes())
-        .collect();
+    let found: Vec<_> = out.headers.iter().filter(|h| h.name == name.as_bytes()).collect();
     assert!(found.len() < 2, "{name} stands {} times", found.len());
-    found
-        .first()
-        .map(|h| String::from_utf8(h.value.clone().unwrap()).unwrap())
+    found.first().map(|h| String::from_utf8(h.value.clone().unwrap()).unwrap())
 }
 
 fn view<'a>(headers: &'a [HeaderView<'a>], value: Option<&'a [u8]>) -> RecordView<'a> {
@@ -67,17 +58,10 @@ fn exact_bytes_and_foreign_headers_in_order() {
     );
     assert_eq!(out.key.as_deref(), Some(b"\xff\x00key".as_slice()));
     assert_eq!(out.value.as_deref(), Some(b"\x00\x01noise".as_slice()));
-    let foreign: Vec<_> = out
-        .headers
-        .iter()
-        .take(5)
-        .map(|h| (h.name.as_slice(), h.value.as_deref()))
-        .collect();
-    let right: Vec<_> = headers
-        .iter()
-        .filter(|h| h.name != b"tallyflow-retry-count")
-        .map(|h| (h.name, h.value))
-        .collect();
+    let foreign: Vec<_> =
+        out.headers.iter().take(5).map(|h| (h.name.as_slice(), h.value.as_deref())).collect();
+    let right: Vec<_> =
+        headers.iter().filter(|h| h.name != b"tallyflow-retry-count").map(|h| (h.name, h.value)).collect();
     assert_eq!(foreign, right);
     assert_eq!(text(&out, names::RETRY_COUNT), None);
     for (name, value) in [
@@ -94,24 +78,14 @@ fn exact_bytes_and_foreign_headers_in_order() {
     ] {
         assert_eq!(text(&out, name).as_deref(), Some(value), "{name}");
     }
-    assert_eq!(
-        (text(&out, names::ORIG_INDEX), out.timestamp),
-        (None, Some(TimestampMs(9_000)))
-    );
+    assert_eq!((text(&out, names::ORIG_INDEX), out.timestamp), (None, Some(TimestampMs(9_000))));
 }
 
 #[test]
 fn long_messages_are_cut_and_say_so() {
     // C1
     let failure = Failure::new(Category::InvalidField, "é".repeat(3_000_000));
-    let out = dead_letter(
-        Some(&view(&[], Some(b"x"))),
-        &origin(),
-        None,
-        "intake",
-        &failure,
-        TimestampMs(1),
-    );
+    let out = dead_letter(Some(&view(&[], Some(b"x"))), &origin(), None, "intake", &failure, TimestampMs(1));
     assert_eq!(text(&out, names::ERROR_MESSAGE).unwrap().len(), 1024);
     assert_eq!(text(&out, names::ERROR_TRUNCATED).as_deref(), Some("true"));
 }
@@ -119,46 +93,18 @@ fn long_messages_are_cut_and_say_so() {
 #[test]
 fn a_null_value_stays_null_and_a_stub_says_it_is_one() {
     let failure = Failure::new(Category::IdConflict, "seen with another payload");
-    let null = dead_letter(
-        Some(&view(&[], None)),
-        &origin(),
-        None,
-        "intake",
-        &failure,
-        TimestampMs(1),
-    );
-    assert_eq!(
-        (null.value.clone(), text(&null, names::PAYLOAD_OMITTED)),
-        (None, None)
-    );
-    let stub = dead_letter(
-        None,
-        &Origin {
-            packed: true,
-            ..origin()
-        },
-        None,
-        "count",
-        &failure,
-        TimestampMs(1),
-    );
+    let null = dead_letter(Some(&view(&[], None)), &origin(), None, "intake", &failure, TimestampMs(1));
+    assert_eq!((null.value.clone(), text(&null, names::PAYLOAD_OMITTED)), (None, None));
+    let stub =
+        dead_letter(None, &Origin { packed: true, ..origin() }, None, "count", &failure, TimestampMs(1));
     assert_eq!((stub.key.clone(), stub.value.clone()), (None, None));
     assert_eq!(text(&stub, names::PAYLOAD_OMITTED).as_deref(), Some("true"));
     assert_eq!(text(&stub, names::ORIG_INDEX).as_deref(), Some("2"));
     let long = vec![0u8; VALUE_LIMIT_BYTES + 1];
-    let omitted = dead_letter(
-        Some(&view(&[], Some(&long))),
-        &origin(),
-        None,
-        "intake",
-        &failure,
-        TimestampMs(1),
-    );
+    let omitted =
+        dead_letter(Some(&view(&[], Some(&long))), &origin(), None, "intake", &failure, TimestampMs(1));
     assert_eq!(
-        (
-            omitted.value.clone(),
-            text(&omitted, names::PAYLOAD_OMITTED).as_deref()
-        ),
+        (omitted.value.clone(), text(&omitted, names::PAYLOAD_OMITTED).as_deref()),
         (None, Some("true"))
     );
 }
@@ -169,14 +115,5 @@ fn a_failure_keeps_its_id() {
     assert_eq!(one, failure_id("intake", &origin().coordinate));
     assert_eq!(one.len(), 32);
     assert_ne!(one, failure_id("count", &origin().coordinate));
-    assert_ne!(
-        one,
-        failure_id(
-            "intake",
-            &Coordinate {
-                index: 3,
-                ..origin().coordinate
-            }
-        )
-    );
+    assert_ne!(one, failure_id("intake", &Coordinate { index: 3, ..origin().coordinate }));
 }

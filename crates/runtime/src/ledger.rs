@@ -68,22 +68,11 @@ impl LedgerRead {
         insist(&mut || ports.log.commit())?;
         let mut lanes = Vec::with_capacity(partitions.len());
         for partition in partitions {
-            let place = TopicPartition {
-                topic: Arc::clone(topic),
-                partition: *partition,
-            };
+            let place = TopicPartition { topic: Arc::clone(topic), partition: *partition };
             let scan = insist(&mut || ports.reader.scan(&place, ScanFrom::Earliest))?;
-            lanes.push(Lane {
-                scan,
-                seen_barrier: false,
-            });
+            lanes.push(Lane { scan, seen_barrier: false });
         }
-        Ok(Self {
-            lanes,
-            rows: HashMap::new(),
-            barrier: NextOffset(nonce),
-            task: task.to_owned(),
-        })
+        Ok(Self { lanes, rows: HashMap::new(), barrier: NextOffset(nonce), task: task.to_owned() })
     }
 
     /// Reads on for at most `max_wait`. `true` once every barrier was seen.
@@ -91,25 +80,11 @@ impl LedgerRead {
     /// # Errors
     ///
     /// The reader's; a halt where a log ends without its barrier.
-    pub fn advance(
-        &mut self,
-        decoder: &dyn LedgerDecoder,
-        max_wait: Duration,
-    ) -> Result<bool, PortError> {
-        let Self {
-            lanes,
-            rows,
-            barrier,
-            task,
-        } = self;
+    pub fn advance(&mut self, decoder: &dyn LedgerDecoder, max_wait: Duration) -> Result<bool, PortError> {
+        let Self { lanes, rows, barrier, task } = self;
         for lane in lanes.iter_mut().filter(|lane| !lane.seen_barrier) {
-            let mut sink = RowSink {
-                decoder,
-                rows,
-                barrier: *barrier,
-                task,
-                seen_barrier: &mut lane.seen_barrier,
-            };
+            let mut sink =
+                RowSink { decoder, rows, barrier: *barrier, task, seen_barrier: &mut lane.seen_barrier };
             let progress = lane.scan.advance(max_wait, &mut sink)?;
             if progress.done && !lane.seen_barrier {
                 return Err(PortError::new(
@@ -147,10 +122,7 @@ impl BatchSink for RowSink<'_> {
             if row.stage == BARRIER_STAGE {
                 *self.seen_barrier |= row.task == self.task && row.through_offset == self.barrier;
             } else if row.stage == StageName::Intake.name() {
-                let source = Source {
-                    topic_id: row.source_topic_id,
-                    partition: row.source_partition,
-                };
+                let source = Source { topic_id: row.source_topic_id, partition: row.source_partition };
                 self.rows.insert(source, row);
             }
         }

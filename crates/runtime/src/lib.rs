@@ -11,15 +11,7 @@
 //!
 //! Must not know: rdkafka, rocksdb, HTTP, metrics libraries, formats of public messages.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod commit;
 pub mod count;

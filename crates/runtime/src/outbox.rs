@@ -30,11 +30,7 @@ impl Outbox {
     /// Adds a record.
     pub fn push(&mut self, topic: &Arc<str>, partition: Partition, record: OutRecord) {
         self.bytes += size_bytes(&record);
-        self.records.push(Outgoing {
-            topic: Arc::clone(topic),
-            partition,
-            record,
-        });
+        self.records.push(Outgoing { topic: Arc::clone(topic), partition, record });
     }
 
     /// Adds a dead letter, which is also counted by its category.
@@ -87,11 +83,8 @@ impl Outbox {
 }
 
 fn size_bytes(record: &OutRecord) -> usize {
-    let headers: usize = record
-        .headers
-        .iter()
-        .map(|h| h.name.len() + h.value.as_ref().map_or(0, Vec::len))
-        .sum();
+    let headers: usize =
+        record.headers.iter().map(|h| h.name.len() + h.value.as_ref().map_or(0, Vec::len)).sum();
     record.key.as_ref().map_or(0, Vec::len) + record.value.as_ref().map_or(0, Vec::len) + headers
 }
 
@@ -136,10 +129,7 @@ mod tests {
             ("foobar", -790_332_482),
             ("a-little-bit-long-string", -985_981_536),
             ("a-little-bit-longer-string", -1_486_304_829),
-            (
-                "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8",
-                -58_897_971,
-            ),
+            ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
             ("abc", 479_470_107),
         ] {
             assert_eq!(murmur2(text.as_bytes()) as i32, hash, "{text}");

@@ -52,10 +52,7 @@ pub enum Reaction {
 impl PortError {
     /// An error with this reaction.
     pub fn new(reaction: Reaction, message: impl Into<String>) -> Self {
-        Self {
-            reaction,
-            message: message.into(),
-        }
+        Self { reaction, message: message.into() }
     }
 }
 
@@ -97,11 +94,7 @@ pub trait BatchSink {
     /// # Errors
     ///
     /// The poll ends with the sink's error; the records are not delivered again until a seek.
-    fn batch(
-        &mut self,
-        partition: &TopicPartition,
-        records: &[RecordView<'_>],
-    ) -> Result<(), PortError>;
+    fn batch(&mut self, partition: &TopicPartition, records: &[RecordView<'_>]) -> Result<(), PortError>;
 }
 
 /// One stage's group consumer and transactional producer.
@@ -162,10 +155,7 @@ pub trait StreamLog {
     /// # Errors
     ///
     /// [`Reaction::Retry`] where the broker did not answer in time.
-    fn committed(
-        &mut self,
-        partitions: &[TopicPartition],
-    ) -> Result<Vec<Option<Committed>>, PortError>;
+    fn committed(&mut self, partitions: &[TopicPartition]) -> Result<Vec<Option<Committed>>, PortError>;
 
     /// Makes a new producer under the transactional id: fences the previous one and ends its transaction.
     ///
@@ -186,12 +176,7 @@ pub trait StreamLog {
     /// # Errors
     ///
     /// [`Reaction::Retry`] where the client's queue is full: poll nothing, call again.
-    fn send(
-        &mut self,
-        topic: &str,
-        partition: Partition,
-        record: &OutRecord,
-    ) -> Result<(), PortError>;
+    fn send(&mut self, topic: &str, partition: Partition, record: &OutRecord) -> Result<(), PortError>;
 
     /// Adds input offsets to the transaction, with fresh group metadata. Refuses an empty list, a generation below
     /// 0, an empty member id and a lost assignment.
@@ -246,11 +231,7 @@ pub trait Scan {
     /// # Errors
     ///
     /// The client's.
-    fn advance(
-        &mut self,
-        max_wait: Duration,
-        sink: &mut dyn BatchSink,
-    ) -> Result<ScanProgress, PortError>;
+    fn advance(&mut self, max_wait: Duration, sink: &mut dyn BatchSink) -> Result<ScanProgress, PortError>;
 }
 
 /// Opens bounded reads.
@@ -261,11 +242,7 @@ pub trait LogReader {
     /// # Errors
     ///
     /// [`Reaction::Retry`] where the broker did not answer in time.
-    fn scan(
-        &mut self,
-        partition: &TopicPartition,
-        from: ScanFrom,
-    ) -> Result<Box<dyn Scan>, PortError>;
+    fn scan(&mut self, partition: &TopicPartition, from: ScanFrom) -> Result<Box<dyn Scan>, PortError>;
 }
 
 /// What the cluster says of a topic.

@@ -58,11 +58,7 @@ impl Shuffle {
     /// A shuffle to this many partitions.
     pub fn new(partitions: u32) -> Self {
         let targets = (0..partitions).map(|_| Target::default()).collect();
-        Self {
-            targets,
-            ready: Vec::new(),
-            ready_bytes: 0,
-        }
+        Self { targets, ready: Vec::new(), ready_bytes: 0 }
     }
 
     /// Source `slot` begins (again) at `mark`, at every target.
@@ -73,10 +69,7 @@ impl Shuffle {
             }
             if let Some(lane) = target.lanes.get_mut(slot) {
                 target.pending -= lane.entries.len();
-                *lane = Lane {
-                    entries: std::mem::take(&mut lane.entries),
-                    mark,
-                };
+                *lane = Lane { entries: std::mem::take(&mut lane.entries), mark };
                 lane.entries.clear();
             }
         }
@@ -102,17 +95,12 @@ impl Shuffle {
 
     /// Whether a target has reached the size of a frame: call [`Shuffle::close`] for it between two records.
     pub fn oversized(&self) -> Option<u32> {
-        self.targets
-            .iter()
-            .position(|t| t.size_bytes() >= FRAME_TARGET_BYTES)
-            .map(|at| at as u32)
+        self.targets.iter().position(|t| t.size_bytes() >= FRAME_TARGET_BYTES).map(|at| at as u32)
     }
 
     /// Whether anything is gathered for a target.
     pub fn has_entries(&self, target: u32) -> bool {
-        self.targets
-            .get(target as usize)
-            .is_some_and(|t| t.pending > 0)
+        self.targets.get(target as usize).is_some_and(|t| t.pending > 0)
     }
 
     /// Closes the frame of a target. `sources` says, per slot, how far each one is; `None` for a free slot.
@@ -120,11 +108,7 @@ impl Shuffle {
         let Some(lanes) = self.targets.get_mut(target as usize) else {
             return;
         };
-        let Target {
-            builder,
-            lanes,
-            pending,
-        } = lanes;
+        let Target { builder, lanes, pending } = lanes;
         for (lane, source) in lanes.iter_mut().zip(sources) {
             let Some(source) = source else { continue };
             if lane.entries.is_empty() && !source.always {
@@ -133,15 +117,8 @@ impl Shuffle {
             *pending -= lane.entries.len();
             lane.entries.drain(..).for_each(|entry| builder.push(entry));
             let tallies = source.section.tallies.since(&lane.mark.tallies);
-            builder.close_section(&Section {
-                from: lane.mark.from,
-                tallies,
-                ..source.section
-            });
-            lane.mark = Mark {
-                from: source.section.through,
-                tallies: source.section.tallies,
-            };
+            builder.close_section(&Section { from: lane.mark.from, tallies, ..source.section });
+            lane.mark = Mark { from: source.section.through, tallies: source.section.tallies };
         }
         if !builder.is_empty() {
             let mut bytes = Vec::with_capacity(builder.size_bytes() / 2);
@@ -164,10 +141,7 @@ impl Shuffle {
         for target in &mut self.targets {
             target.builder.clear();
             target.pending = 0;
-            target
-                .lanes
-                .iter_mut()
-                .for_each(|lane| lane.entries.clear());
+            target.lanes.iter_mut().for_each(|lane| lane.entries.clear());
         }
     }
 }

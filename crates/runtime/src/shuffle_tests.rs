@@ -21,26 +21,16 @@ fn entry(offset: i64) -> Entry {
 }
 
 fn mark(partition: u32, through: i64, admitted: u64, always: bool) -> Option<SourceMark<'static>> {
-    let tallies = Tallies {
-        received: admitted,
-        admitted,
-        ..Tallies::default()
-    };
+    let tallies = Tallies { received: admitted, admitted, ..Tallies::default() };
     Some(SourceMark {
         section: Section {
             input: "events",
-            source: Source {
-                topic_id: TopicId([1; 16]),
-                partition: Partition(partition),
-            },
+            source: Source { topic_id: TopicId([1; 16]), partition: Partition(partition) },
             source_partitions: 2,
             from: NextOffset(0),
             through: NextOffset(through),
             progress: None,
-            limits: Limits {
-                accept_ms: 1,
-                future_ms: 1,
-            },
+            limits: Limits { accept_ms: 1, future_ms: 1 },
             tallies,
             entries: 0,
         },
@@ -52,13 +42,7 @@ fn mark(partition: u32, through: i64, admitted: u64, always: bool) -> Option<Sou
 fn sections_go_on_where_the_last_one_ended() {
     let mut shuffle = Shuffle::new(2);
     shuffle.open(0, Mark::default());
-    shuffle.open(
-        1,
-        Mark {
-            from: NextOffset(50),
-            tallies: Tallies::default(),
-        },
-    );
+    shuffle.open(1, Mark { from: NextOffset(50), tallies: Tallies::default() });
     shuffle.push(0, 1, b"key", entry(3));
     shuffle.push(1, 1, b"key", entry(51));
     shuffle.push(0, 1, b"other", entry(7));
@@ -67,24 +51,13 @@ fn sections_go_on_where_the_last_one_ended() {
     shuffle.close(1, &[mark(0, 10, 3, false), mark(1, 60, 1, false)]);
     shuffle.close(0, &[mark(0, 10, 3, false), mark(1, 60, 1, true)]);
     let ready = shuffle.take_ready();
-    let frames: Vec<_> = ready
-        .iter()
-        .map(|(p, bytes)| (p.0, EntryFrame::decode(bytes).unwrap()))
-        .collect();
+    let frames: Vec<_> = ready.iter().map(|(p, bytes)| (p.0, EntryFrame::decode(bytes).unwrap())).collect();
     let ranges = |at: usize| -> Vec<_> {
         frames[at]
             .1
             .sections
             .iter()
-            .map(|s| {
-                (
-                    s.source.partition.0,
-                    s.from.0,
-                    s.through.0,
-                    s.entries,
-                    s.tallies.admitted,
-                )
-            })
+            .map(|s| (s.source.partition.0, s.from.0, s.through.0, s.entries, s.tallies.admitted))
             .collect()
     };
     assert_eq!(ranges(0), [(0, 0, 8, 2, 2), (1, 50, 52, 1, 1)]);
@@ -107,7 +80,5 @@ fn a_dropped_transaction_leaves_nothing() {
     assert!(shuffle.size_bytes() > 0 && shuffle.oversized().is_none());
     shuffle.push(0, 0, b"key", entry(20_001));
     shuffle.clear();
-    assert!(
-        shuffle.size_bytes() == 0 && shuffle.take_ready().is_empty() && !shuffle.has_entries(0)
-    );
+    assert!(shuffle.size_bytes() == 0 && shuffle.take_ready().is_empty() && !shuffle.has_entries(0));
 }

@@ -74,11 +74,7 @@ pub trait Stage {
     /// # Errors
     ///
     /// Where the cluster did not answer; or a halt.
-    fn housekeeping(
-        &mut self,
-        ports: &mut StagePorts<'_>,
-        now: Now,
-    ) -> Result<Housekeeping, PortError>;
+    fn housekeeping(&mut self, ports: &mut StagePorts<'_>, now: Now) -> Result<Housekeeping, PortError>;
 
     /// Whether a transaction is due now.
     ///

@@ -106,14 +106,10 @@ impl Worker {
 
     /// Drains: commits what is done, leaves the group, closes the clients.
     pub fn close(&mut self, now: Now) {
-        if self.status.halted.is_none() && self.producer_open {
-            if let Err(error) = self.commit(now, true) {
-                tracing::warn!(
-                    stage = self.stage.name().name(),
-                    "the last commit did not succeed: {error}"
-                );
-                let _ = self.close_dirty(now);
-            }
+        let open = self.status.halted.is_none() && self.producer_open;
+        if open && let Err(error) = self.commit(now, true) {
+            tracing::warn!(stage = self.stage.name().name(), "the last commit did not succeed: {error}");
+            let _ = self.close_dirty(now);
         }
         self.tell(now);
         self.ports.log.close();
@@ -151,24 +147,13 @@ impl Worker {
         if blocked.is_some() || self.stage.full() {
             // Not polling would lose the group's membership: take no records, serve rebalances.
             self.status.disconnected = blocked;
-            self.ports
-                .log
-                .poll(Duration::from_millis(1), 0, &mut NoRecords)?;
+            self.ports.log.poll(Duration::from_millis(1), 0, &mut NoRecords)?;
             return Ok(());
         }
-        let wait_ms = self
-            .stage
-            .next_due_ms(now)
-            .saturating_sub(now.steady_ms)
-            .min(POLL_WAIT_MS);
+        let wait_ms = self.stage.next_due_ms(now).saturating_sub(now.steady_ms).min(POLL_WAIT_MS);
         let wait_ms = if self.stage.restoring() { 0 } else { wait_ms };
-        let mut sink = StageSink {
-            stage: &mut *self.stage,
-            now,
-        };
-        self.ports
-            .log
-            .poll(Duration::from_millis(wait_ms), POLL_RECORDS, &mut sink)?;
+        let mut sink = StageSink { stage: &mut *self.stage, now };
+        self.ports.log.poll(Duration::from_millis(wait_ms), POLL_RECORDS, &mut sink)?;
         self.stage.positions(&*self.ports.log);
         Ok(())
     }
@@ -263,15 +248,12 @@ impl Worker {
             return Ok(());
         }
         self.status.committed += 1;
-        self.status.last_commit_ms =
-            u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.status.last_commit_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         for outgoing in done.outbox.records() {
             match self.status.output_records.get_mut(&*outgoing.topic) {
                 Some(count) => *count += 1,
                 None => {
-                    self.status
-                        .output_records
-                        .insert(outgoing.topic.to_string(), 1);
+                    self.status.output_records.insert(outgoing.topic.to_string(), 1);
                 }
             }
         }
@@ -303,9 +285,7 @@ impl Worker {
                 self.close_dirty(now)
             }
             Reaction::Fenced => {
-                let again = self
-                    .fenced_at_ms
-                    .is_some_and(|at| now.steady_ms < at + FENCED_AGAIN_MS);
+                let again = self.fenced_at_ms.is_some_and(|at| now.steady_ms < at + FENCED_AGAIN_MS);
                 if again {
                     return Err(PortError::new(
                         Reaction::Halt,
@@ -341,11 +321,7 @@ impl Worker {
     }
 
     /// Seeks to the last commit. A partition that is no longer ours is told to us by the next poll.
-    fn rewind(
-        &mut self,
-        starts: &[(TopicPartition, NextOffset)],
-        now: Now,
-    ) -> Result<(), PortError> {
+    fn rewind(&mut self, starts: &[(TopicPartition, NextOffset)], now: Now) -> Result<(), PortError> {
         for start in starts {
             match self.ports.log.start(std::slice::from_ref(start)) {
                 Ok(()) => {}
@@ -375,11 +351,7 @@ struct StageSink<'a> {
 }
 
 impl BatchSink for StageSink<'_> {
-    fn batch(
-        &mut self,
-        partition: &TopicPartition,
-        records: &[RecordView<'_>],
-    ) -> Result<(), PortError> {
+    fn batch(&mut self, partition: &TopicPartition, records: &[RecordView<'_>]) -> Result<(), PortError> {
         self.stage.batch(partition, records, self.now)
     }
 }
@@ -388,17 +360,10 @@ struct NoRecords;
 
 impl BatchSink for NoRecords {
     fn batch(&mut self, _: &TopicPartition, _: &[RecordView<'_>]) -> Result<(), PortError> {
-        Err(PortError::new(
-            Reaction::Halt,
-            "records came though none were asked for",
-        ))
+        Err(PortError::new(Reaction::Halt, "records came though none were asked for"))
     }
 }
 
 fn list(partitions: &[TopicPartition]) -> String {
-    partitions
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(" ")
+    partitions.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }

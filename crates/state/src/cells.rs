@@ -15,9 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tallyflow_core::processor::{
-    Cell, CellId, CellOrder, Cells, CounterId, StateUnavailable, Table,
-};
+use tallyflow_core::processor::{Cell, CellId, CellOrder, Cells, CounterId, StateUnavailable, Table};
 use tallyflow_core::sum::Sum;
 use tallyflow_core::time::TimestampMs;
 
@@ -62,24 +60,12 @@ impl CellStore {
     /// # Errors
     ///
     /// Where the cold store could not be read or written, or its list of tables is not readable.
-    pub fn open(
-        cold: Arc<dyn ColdStore>,
-        tables: &[&str],
-        budget_bytes: u64,
-    ) -> Result<Self, ColdError> {
+    pub fn open(cold: Arc<dyn ColdStore>, tables: &[&str], budget_bytes: u64) -> Result<Self, ColdError> {
         let resolved = tables::resolve(cold.tables()?.as_deref(), tables)?;
         if resolved.changed.is_some() {
-            let all = |table: &u8| WindowRange {
-                table: *table,
-                from: TimestampMs::MIN,
-                before: None,
-            };
+            let all = |table: &u8| WindowRange { table: *table, from: TimestampMs::MIN, before: None };
             let deletes = resolved.gone.iter().map(all).collect();
-            cold.apply(&CellBatch {
-                deletes,
-                tables: resolved.changed,
-                ..CellBatch::default()
-            })?;
+            cold.apply(&CellBatch { deletes, tables: resolved.changed, ..CellBatch::default() })?;
         }
         Ok(Self {
             cold,
@@ -133,12 +119,7 @@ impl CellStore {
         }
         puts.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let deletes = self.expired.clone();
-        self.cold.apply(&CellBatch {
-            deletes,
-            puts,
-            tables: None,
-            progress: Some(progress.to_vec()),
-        })?;
+        self.cold.apply(&CellBatch { deletes, puts, tables: None, progress: Some(progress.to_vec()) })?;
         self.working.flushed();
         self.expired.clear();
         self.next_cold.clear();
@@ -157,19 +138,11 @@ impl CellStore {
             return Err(ColdError::Invariant("totals do not expire".to_owned()));
         }
         let number = self.number(table)?;
-        let from = self
-            .expired_before
-            .get(&table)
-            .copied()
-            .unwrap_or(TimestampMs::MIN);
+        let from = self.expired_before.get(&table).copied().unwrap_or(TimestampMs::MIN);
         if before > from {
             self.working.expire(table, before);
             // Each range begins where the last one ended: nested ranges cost the cold store their square.
-            self.expired.push(WindowRange {
-                table: number,
-                from,
-                before: Some(before),
-            });
+            self.expired.push(WindowRange { table: number, from, before: Some(before) });
             self.expired_before.insert(table, before);
         }
         Ok(())
@@ -223,9 +196,7 @@ impl CellStore {
 
     fn not_broken(&self) -> Result<(), ColdError> {
         if self.broken {
-            return Err(ColdError::Invariant(
-                "a cell was changed before it was loaded".to_owned(),
-            ));
+            return Err(ColdError::Invariant("a cell was changed before it was loaded".to_owned()));
         }
         Ok(())
     }
@@ -236,19 +207,12 @@ impl CellStore {
             return Ok(TOTALS_TABLE);
         }
         let number = self.numbers.get(usize::from(table.0)).copied();
-        number.ok_or_else(|| {
-            ColdError::Invariant(format!("the plan has no window table {}", table.0))
-        })
+        number.ok_or_else(|| ColdError::Invariant(format!("the plan has no window table {}", table.0)))
     }
 
     fn cold_key(&self, id: CellId) -> Result<CellKey<'_>, ColdError> {
         let (slice, key) = self.interner.order(id.counter);
-        Ok(CellKey {
-            slice,
-            table: self.number(id.table)?,
-            start: id.start,
-            key,
-        })
+        Ok(CellKey { slice, table: self.number(id.table)?, start: id.start, key })
     }
 
     /// Remembers an error's reaction and hands its words on.
@@ -260,8 +224,7 @@ impl CellStore {
 
 impl Cells for CellStore {
     fn load(&mut self, ids: &[CellId]) -> Result<(), StateUnavailable> {
-        self.load_missing(ids)
-            .map_err(|error| self.unavailable(error))
+        self.load_missing(ids).map_err(|error| self.unavailable(error))
     }
 
     fn cell(&self, id: CellId) -> Cell {
@@ -288,8 +251,7 @@ impl Cells for CellStore {
         limit: usize,
         out: &mut Vec<CellId>,
     ) -> Result<(), StateUnavailable> {
-        self.scan_merged(table, start, after, limit, out)
-            .map_err(|error| self.unavailable(error))
+        self.scan_merged(table, start, after, limit, out).map_err(|error| self.unavailable(error))
     }
 
     fn next_start(

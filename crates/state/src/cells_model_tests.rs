@@ -13,36 +13,16 @@ type Cellmap = BTreeMap<(u8, i64, u8, Vec<u8>), (i128, u64)>;
 #[derive(Clone, Debug)]
 enum Step {
     Add(Vec<(usize, u8, i64, i64)>),
-    Restore {
-        put: bool,
-        rows: Vec<(usize, u8, i64, i64)>,
-    },
+    Restore { put: bool, rows: Vec<(usize, u8, i64, i64)> },
     Commit,
     Abort,
-    Flush {
-        durable: bool,
-    },
-    Crash {
-        kept: usize,
-    },
-    Scan {
-        table: u8,
-        start: i64,
-        after: Option<usize>,
-        limit: usize,
-    },
-    NextStart {
-        table: u8,
-        after: i64,
-    },
-    Expire {
-        table: u8,
-        before: i64,
-    },
+    Flush { durable: bool },
+    Crash { kept: usize },
+    Scan { table: u8, start: i64, after: Option<usize>, limit: usize },
+    NextStart { table: u8, after: i64 },
+    Expire { table: u8, before: i64 },
     Evict,
-    Snapshot {
-        slice: u8,
-    },
+    Snapshot { slice: u8 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -65,11 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// The tables of the steps: the third one is the totals, whose start is always 0.
 fn place(table: u8, start: i64) -> (Table, i64) {
-    if table == 2 {
-        (Table::TOTALS, 0)
-    } else {
-        (Table(table), start)
-    }
+    if table == 2 { (Table::TOTALS, 0) } else { (Table(table), start) }
 }
 
 fn cell_key(n: usize, table: Table, start: i64) -> (u8, i64, u8, Vec<u8>) {
@@ -91,13 +67,7 @@ impl Pair {
         let (stores, mut store) = fresh();
         store.budget_bytes = 0;
         let flushed = HashMap::from([(None, Cellmap::new())]);
-        Self {
-            stores,
-            store,
-            now: Cellmap::new(),
-            committed: Cellmap::new(),
-            flushed,
-        }
+        Self { stores, store, now: Cellmap::new(), committed: Cellmap::new(), flushed }
     }
 
     fn run(&mut self, step: Step) -> Result<(), TestCaseError> {
@@ -112,18 +82,10 @@ impl Pair {
                 self.store.abort();
                 self.now = self.committed.clone();
             }
-            Step::Scan {
-                table,
-                start,
-                after,
-                limit,
-            } => self.scan(table, start, after, limit)?,
+            Step::Scan { table, start, after, limit } => self.scan(table, start, after, limit)?,
             Step::NextStart { table, after } => {
                 let (table, after) = (place(table, 0).0, after);
-                let starts = self
-                    .now
-                    .keys()
-                    .filter(|(t, s, ..)| *t == table.0 && *s > after);
+                let starts = self.now.keys().filter(|(t, s, ..)| *t == table.0 && *s > after);
                 let right = starts.map(|(_, s, ..)| at(*s)).min();
                 prop_assert_eq!(self.store.next_start(table, at(after)).unwrap(), right);
             }
@@ -142,8 +104,7 @@ impl Pair {
     }
 
     fn add(&mut self, rows: &[(usize, u8, i64, i64)]) -> Result<(), TestCaseError> {
-        let place =
-            |(n, table, start, sum): &(usize, u8, i64, i64)| (*n, place(*table, *start), *sum);
+        let place = |(n, table, start, sum): &(usize, u8, i64, i64)| (*n, place(*table, *start), *sum);
         let ids: Vec<CellId> = rows
             .iter()
             .map(place)
@@ -165,19 +126,8 @@ impl Pair {
         }
         for (n, table, start, sum) in rows {
             let (table, start) = place(*table, *start);
-            let (key, cell) = (
-                key(*n),
-                Cell {
-                    sum: Sum((*sum).into()),
-                    events: 2,
-                },
-            );
-            let row = CellRow {
-                key: &key,
-                table,
-                start: at(start),
-                cell,
-            };
+            let (key, cell) = (key(*n), Cell { sum: Sum((*sum).into()), events: 2 });
+            let row = CellRow { key: &key, table, start: at(start), cell };
             let model = self.now.entry(cell_key(*n, table, start)).or_default();
             if put {
                 self.store.put_restored(&[row]).unwrap();
@@ -216,36 +166,18 @@ impl Pair {
         limit: usize,
     ) -> Result<(), TestCaseError> {
         let (table, start) = place(table, start);
-        let after = after.map(|n| CellOrder {
-            slice: hash_slice(&key(n)),
-            key: key(n),
-        });
-        let of_window = self
-            .now
-            .iter()
-            .filter(|((t, s, ..), _)| (*t, *s) == (table.0, start));
+        let after = after.map(|n| CellOrder { slice: hash_slice(&key(n)), key: key(n) });
+        let of_window = self.now.iter().filter(|((t, s, ..), _)| (*t, *s) == (table.0, start));
         let beyond = of_window.filter(|((_, _, slice, key), _)| {
-            after
-                .as_ref()
-                .is_none_or(|after| (*slice, key) > (after.slice, &after.key))
+            after.as_ref().is_none_or(|after| (*slice, key) > (after.slice, &after.key))
         });
-        let right: Vec<_> = beyond
-            .take(limit)
-            .map(|((.., key), cell)| (key.clone(), *cell))
-            .collect();
+        let right: Vec<_> = beyond.take(limit).map(|((.., key), cell)| (key.clone(), *cell)).collect();
         let mut out = Vec::new();
-        self.store
-            .scan(table, at(start), after.as_ref(), limit, &mut out)
-            .unwrap();
+        self.store.scan(table, at(start), after.as_ref(), limit, &mut out).unwrap();
         let store = &self.store;
         let got: Vec<_> = out
             .iter()
-            .map(|id| {
-                (
-                    store.key(id.counter).to_vec(),
-                    (store.cell(*id).sum.0, store.cell(*id).events),
-                )
-            })
+            .map(|id| (store.key(id.counter).to_vec(), (store.cell(*id).sum.0, store.cell(*id).events)))
             .collect();
         prop_assert_eq!(got, right);
         Ok(())
@@ -261,12 +193,7 @@ impl Pair {
             })
             .unwrap();
         let right = self.now.iter().filter(|((_, _, s, _), _)| *s == slice);
-        prop_assert_eq!(
-            got,
-            right
-                .map(|(key, cell)| (key.clone(), *cell))
-                .collect::<Cellmap>()
-        );
+        prop_assert_eq!(got, right.map(|(key, cell)| (key.clone(), *cell)).collect::<Cellmap>());
         Ok(())
     }
 }

@@ -27,11 +27,7 @@ fn key(n: usize) -> Vec<u8> {
 }
 
 fn id(store: &mut CellStore, n: usize, table: Table, start: i64) -> CellId {
-    CellId {
-        table,
-        start: at(start),
-        counter: store.intern(&key(n)),
-    }
+    CellId { table, start: at(start), counter: store.intern(&key(n)) }
 }
 
 fn add(store: &mut CellStore, n: usize, table: Table, start: i64, sum: i128) -> Cell {
@@ -55,16 +51,9 @@ fn scan(
     limit: usize,
 ) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
-    store
-        .scan(table, at(start), after, limit, &mut out)
-        .unwrap();
-    assert!(
-        out.iter().all(|id| store.cell(*id).events > 0),
-        "a scanned cell is loaded and exists"
-    );
-    out.iter()
-        .map(|id| store.key(id.counter).to_vec())
-        .collect()
+    store.scan(table, at(start), after, limit, &mut out).unwrap();
+    assert!(out.iter().all(|id| store.cell(*id).events > 0), "a scanned cell is loaded and exists");
+    out.iter().map(|id| store.key(id.counter).to_vec()).collect()
 }
 
 #[test]
@@ -72,13 +61,7 @@ fn aborted_changes_are_gone_and_committed_ones_stay() {
     let (_, mut store) = fresh();
     assert_eq!(add(&mut store, 1, M1, 0, 5), Cell::default());
     store.commit();
-    assert_eq!(
-        add(&mut store, 1, M1, 0, 7),
-        Cell {
-            sum: Sum(5),
-            events: 1
-        }
-    );
+    assert_eq!(add(&mut store, 1, M1, 0, 7), Cell { sum: Sum(5), events: 1 });
     add(&mut store, 1, M1, 0, 1);
     add(&mut store, 2, M1, 0, 1);
     store.abort();
@@ -92,15 +75,7 @@ fn nothing_uncommitted_can_be_flushed_dropped_or_shown() {
     // EO-1
     let (_, mut store) = fresh();
     add(&mut store, 1, M1, 0, 5);
-    let row = CellRow {
-        key: b"k",
-        table: M1,
-        start: at(0),
-        cell: Cell {
-            sum: Sum(1),
-            events: 1,
-        },
-    };
+    let row = CellRow { key: b"k", table: M1, start: at(0), cell: Cell { sum: Sum(1), events: 1 } };
     for refused in [
         store.flush(b"p"),
         store.expire(M1, at(100)),
@@ -109,17 +84,11 @@ fn nothing_uncommitted_can_be_flushed_dropped_or_shown() {
         store.put_restored(&[row]),
         store.add_restored(&[row]),
     ] {
-        assert!(
-            matches!(refused, Err(ColdError::Invariant(_))),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(ColdError::Invariant(_))), "{refused:?}");
     }
     assert_eq!(store.cold.progress().unwrap(), None);
     store.commit();
-    assert!(
-        matches!(store.snapshot(0, &mut |_| ()), Err(ColdError::Invariant(_))),
-        "not flushed"
-    );
+    assert!(matches!(store.snapshot(0, &mut |_| ()), Err(ColdError::Invariant(_))), "not flushed");
     store.flush(b"p").unwrap();
     store.snapshot(0, &mut |_| ()).unwrap();
 }
@@ -140,10 +109,7 @@ fn a_cell_that_was_not_loaded_cannot_be_changed() {
 #[test]
 fn totals_do_not_expire_and_unknown_tables_are_refused() {
     let (_, mut store) = fresh();
-    assert!(matches!(
-        store.expire(Table::TOTALS, at(9)),
-        Err(ColdError::Invariant(_))
-    ));
+    assert!(matches!(store.expire(Table::TOTALS, at(9)), Err(ColdError::Invariant(_))));
     let stranger = id(&mut store, 1, Table(2), 0);
     assert!(store.load(&[stranger]).is_err());
 }
@@ -154,19 +120,10 @@ fn a_failed_flush_is_taken_along_by_the_next() {
     add(&mut store, 1, M1, 0, 5);
     store.commit();
     stores.fail_writes(ColdError::Full("no room".to_owned()), 1);
-    assert_eq!(
-        store.flush(b"1"),
-        Err(ColdError::Full("no room".to_owned()))
-    );
-    assert_eq!(
-        (store.dirty_len(), store.cold.progress().unwrap()),
-        (1, None)
-    );
+    assert_eq!(store.flush(b"1"), Err(ColdError::Full("no room".to_owned())));
+    assert_eq!((store.dirty_len(), store.cold.progress().unwrap()), (1, None));
     store.flush(b"2").unwrap();
-    assert_eq!(
-        (store.dirty_len(), store.cold.progress().unwrap()),
-        (0, Some(b"2".to_vec()))
-    );
+    assert_eq!((store.dirty_len(), store.cold.progress().unwrap()), (0, Some(b"2".to_vec())));
 }
 
 #[test]
@@ -206,11 +163,7 @@ fn an_eviction_keeps_what_is_not_on_disk() {
     store.commit();
     let before = store.memory_bytes();
     assert!(store.evict().unwrap());
-    assert!(
-        store.memory_bytes() < before / 4,
-        "{} of {before}",
-        store.memory_bytes()
-    );
+    assert!(store.memory_bytes() < before / 4, "{} of {before}", store.memory_bytes());
     assert_eq!(get(&mut store, 5, M1, 0), (1005, 2));
     assert_eq!(get(&mut store, 6, M1, 0), (6, 1));
     assert_eq!(get(&mut store, 777, M1, 60), (1, 1));

@@ -206,12 +206,7 @@ pub trait ColdStore: Send + Sync {
     /// # Errors
     ///
     /// Where the store could not be read.
-    fn lookup(
-        &self,
-        bucket_id: u64,
-        ids: &[SeenId],
-        out: &mut Vec<Option<u32>>,
-    ) -> Result<(), ColdError>;
+    fn lookup(&self, bucket_id: u64, ids: &[SeenId], out: &mut Vec<Option<u32>>) -> Result<(), ColdError>;
 
     /// The intact buckets, oldest first.
     ///

@@ -1,12 +1,7 @@
 //! What every cold store must do: one suite, run against the one in memory and the one on disk.
 //!
 //! Each case says a promise of [`crate::cold`] that the stores above rely on; crashes included. Only for tests.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
@@ -68,33 +63,18 @@ fn open(host: &mut dyn Host) -> Arc<dyn ColdStore> {
 
 fn key(slice: u8, table: u8, start: i64, key: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    CellKey {
-        slice,
-        table,
-        start: TimestampMs(start),
-        key: key.as_bytes(),
-    }
-    .write(&mut out);
+    CellKey { slice, table, start: TimestampMs(start), key: key.as_bytes() }.write(&mut out);
     out
 }
 
 fn cell(sum: i128) -> Cell {
-    Cell {
-        sum: Sum(sum),
-        events: 1,
-    }
+    Cell { sum: Sum(sum), events: 1 }
 }
 
 fn put(store: &dyn ColdStore, mut puts: Vec<(Vec<u8>, Cell)>, progress: &str) {
     puts.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let progress = Some(progress.as_bytes().to_vec());
-    store
-        .apply(&CellBatch {
-            puts,
-            progress,
-            ..CellBatch::default()
-        })
-        .unwrap();
+    store.apply(&CellBatch { puts, progress, ..CellBatch::default() }).unwrap();
 }
 
 fn one_handle_at_a_time(host: &mut dyn Host) {
@@ -112,13 +92,7 @@ fn one_handle_at_a_time(host: &mut dyn Host) {
     stores.discard(TASK).unwrap();
     stores.discard(TASK).unwrap();
     let store = stores.open(TASK).unwrap();
-    assert_eq!(
-        (
-            store.progress().unwrap(),
-            batches::get(store.as_ref(), &key(0, 0, 0, "k"))
-        ),
-        (None, None)
-    );
+    assert_eq!((store.progress().unwrap(), batches::get(store.as_ref(), &key(0, 0, 0, "k"))), (None, None));
 }
 
 #[cfg(test)]

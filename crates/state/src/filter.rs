@@ -51,10 +51,7 @@ impl BucketFilter {
             Ok(filter) => {
                 let mut descriptor = [0; DESCRIPTOR_BYTES];
                 filter.dma_copy_descriptor_to(&mut descriptor);
-                Self::Fuse {
-                    descriptor,
-                    fingerprints: filter.fingerprints.into_vec(),
-                }
+                Self::Fuse { descriptor, fingerprints: filter.fingerprints.into_vec() }
             }
         }
     }
@@ -68,10 +65,7 @@ impl BucketFilter {
         match self {
             Self::Nothing => {}
             Self::Everything => entries.for_each(|(at, entry)| hit(at, entry)),
-            Self::Fuse {
-                descriptor,
-                fingerprints,
-            } => {
+            Self::Fuse { descriptor, fingerprints } => {
                 let filter = BinaryFuse8Ref::from_dma(descriptor, fingerprints);
                 entries
                     .filter(|(_, entry)| filter.contains(&key(*entry)))
@@ -93,10 +87,7 @@ impl BucketFilter {
         match self {
             Self::Everything => vec![EVERYTHING],
             Self::Nothing => vec![NOTHING],
-            Self::Fuse {
-                descriptor,
-                fingerprints,
-            } => {
+            Self::Fuse { descriptor, fingerprints } => {
                 let mut out = Vec::with_capacity(1 + DESCRIPTOR_BYTES + fingerprints.len());
                 out.push(FUSE);
                 out.extend_from_slice(descriptor);
@@ -113,10 +104,8 @@ impl BucketFilter {
             (&NOTHING, []) => Some(Self::Nothing),
             (&FUSE, rest) => {
                 let (descriptor, fingerprints) = rest.split_first_chunk::<DESCRIPTOR_BYTES>()?;
-                fits(descriptor, fingerprints.len()).then(|| Self::Fuse {
-                    descriptor: *descriptor,
-                    fingerprints: fingerprints.to_vec(),
-                })
+                fits(descriptor, fingerprints.len())
+                    .then(|| Self::Fuse { descriptor: *descriptor, fingerprints: fingerprints.to_vec() })
             }
             _ => None,
         }
@@ -126,9 +115,7 @@ impl BucketFilter {
 /// Whether every index that the filter computes lies within its fingerprints: the library does not check.
 fn fits(descriptor: &[u8; DESCRIPTOR_BYTES], fingerprints: usize) -> bool {
     let number = |at: usize| {
-        let bytes = descriptor
-            .get(at..at + 4)
-            .and_then(|b| <[u8; 4]>::try_from(b).ok());
+        let bytes = descriptor.get(at..at + 4).and_then(|b| <[u8; 4]>::try_from(b).ok());
         bytes.map_or(0, |b| u64::from(u32::from_le_bytes(b)))
     };
     // After the seed (8 bytes): length of a segment, its mask, length of all segments an id may begin in. An id
@@ -149,8 +136,7 @@ mod tests {
     use super::*;
 
     fn entries(count: u64) -> Vec<SeenEntry> {
-        let mixed =
-            |n: u64| (u128::from(n) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        let mixed = |n: u64| (u128::from(n) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
         let mut all: Vec<SeenEntry> = (0..count).map(|n| SeenEntry(mixed(n))).collect();
         all.sort_unstable();
         all
@@ -174,10 +160,7 @@ mod tests {
 
     #[test]
     fn ids_that_share_64_bits_are_both_in() {
-        let pair = [
-            SeenEntry((7 << 64) | (1 << 32)),
-            SeenEntry((7 << 64) | (2 << 32)),
-        ];
+        let pair = [SeenEntry((7 << 64) | (1 << 32)), SeenEntry((7 << 64) | (2 << 32))];
         assert_eq!(hits(&BucketFilter::build(&pair), &pair), 2);
     }
 
@@ -186,29 +169,15 @@ mod tests {
         let all = entries(200_000);
         let (inside, outside) = all.split_at(100_000);
         let filter = BucketFilter::build(inside);
-        assert!(
-            hits(&filter, outside) < 100_000 / 200,
-            "{}",
-            hits(&filter, outside)
-        );
-        assert!(
-            filter.memory_bytes() < 100_000 * 10 / 8,
-            "{}",
-            filter.memory_bytes()
-        );
+        assert!(hits(&filter, outside) < 100_000 / 200, "{}", hits(&filter, outside));
+        assert!(filter.memory_bytes() < 100_000 * 10 / 8, "{}", filter.memory_bytes());
     }
 
     #[test]
     fn other_bytes_are_no_filter() {
         let good = BucketFilter::build(&entries(1000)).to_bytes();
         assert!(BucketFilter::from_bytes(&good).is_some());
-        for bad in [
-            &[][..],
-            &[9],
-            &[NOTHING, 1],
-            &[FUSE, 1, 2],
-            &good[..good.len() - 1],
-        ] {
+        for bad in [&[][..], &[9], &[NOTHING, 1], &[FUSE, 1, 2], &good[..good.len() - 1]] {
             assert_eq!(BucketFilter::from_bytes(bad), None, "{} bytes", bad.len());
         }
         let mut long = good;

@@ -118,9 +118,9 @@ impl HotTable {
     /// Loads the homes of these ids into the processor's cache: independent reads, which overlap.
     pub fn warm(&self, entries: &[SeenEntry]) {
         let slots = self.slots.len();
-        let seen = entries.iter().fold(0, |all, entry| {
-            all ^ self.slots.get(home(*entry, slots)).map_or(0, |slot| *slot)
-        });
+        let seen = entries
+            .iter()
+            .fold(0, |all, entry| all ^ self.slots.get(home(*entry, slots)).map_or(0, |slot| *slot));
         black_box(seen);
     }
 
@@ -217,17 +217,11 @@ fn home(entry: SeenEntry, slots: usize) -> usize {
 }
 
 fn grown(slots: usize) -> usize {
-    if slots < DOUBLING_LIMIT_SLOTS {
-        (slots * 2).max(FIRST_SLOTS)
-    } else {
-        slots / GROWTH.1 * GROWTH.0
-    }
+    if slots < DOUBLING_LIMIT_SLOTS { (slots * 2).max(FIRST_SLOTS) } else { slots / GROWTH.1 * GROWTH.0 }
 }
 
 fn slots_for(ids: usize) -> usize {
-    ((ids + 1) * MAX_LOAD.1)
-        .div_ceil(MAX_LOAD.0)
-        .max(FIRST_SLOTS)
+    ((ids + 1) * MAX_LOAD.1).div_ceil(MAX_LOAD.0).max(FIRST_SLOTS)
 }
 
 #[cfg(test)]

@@ -71,12 +71,9 @@ fn ids_that_share_a_home_wrap_around_the_end() {
 
 #[test]
 fn a_table_made_of_a_log_keeps_first_sightings() {
-    let log: Vec<SeenEntry> = (0..5000u64)
-        .map(|n| entry(n * 7919 % 1000, n as u32))
-        .collect();
+    let log: Vec<SeenEntry> = (0..5000u64).map(|n| entry(n * 7919 % 1000, n as u32)).collect();
     let mut one_by_one = HotTable::default();
-    log.iter()
-        .for_each(|entry| one_by_one.insert_committed(*entry));
+    log.iter().for_each(|entry| one_by_one.insert_committed(*entry));
     let table = HotTable::from_log(log);
     assert_eq!(table.len(), 1000);
     assert_eq!(content(&table), content(&one_by_one));

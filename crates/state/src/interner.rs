@@ -25,12 +25,7 @@ impl Interner {
     /// The number of a key, new or known. Numbers run out after 2^32 keys: 170 GB at 40 bytes each, far beyond any
     /// budget.
     pub(crate) fn intern(&mut self, key: &[u8]) -> CounterId {
-        let Self {
-            bytes,
-            keys,
-            table,
-            hasher,
-        } = self;
+        let Self { bytes, keys, table, hasher } = self;
         let found = table.entry(
             hasher.hash_one(key),
             |at| key_at(bytes, keys, *at) == key,
@@ -55,18 +50,13 @@ impl Interner {
 
     /// The place of a counter among the cells of a window: [`tallyflow_core::processor::CellOrder`], borrowed.
     pub(crate) fn order(&self, counter: CounterId) -> (u8, &[u8]) {
-        let slice = self
-            .keys
-            .get(counter.0 as usize)
-            .map_or(0, |(_, slice)| *slice);
+        let slice = self.keys.get(counter.0 as usize).map_or(0, |(_, slice)| *slice);
         (slice, self.key(counter))
     }
 
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
-            + self.keys.capacity() * size_of::<(usize, u8)>()
-            + self.table.allocation_size()
+        self.bytes.capacity() + self.keys.capacity() * size_of::<(usize, u8)>() + self.table.allocation_size()
     }
 }
 
@@ -84,19 +74,11 @@ mod tests {
     #[test]
     fn equal_keys_share_a_number() {
         let mut interner = Interner::default();
-        let keys: Vec<String> = (0..5000)
-            .map(|n| "x".repeat(n % 7) + &n.to_string())
-            .collect();
-        let numbers: Vec<CounterId> = keys
-            .iter()
-            .map(|key| interner.intern(key.as_bytes()))
-            .collect();
+        let keys: Vec<String> = (0..5000).map(|n| "x".repeat(n % 7) + &n.to_string()).collect();
+        let numbers: Vec<CounterId> = keys.iter().map(|key| interner.intern(key.as_bytes())).collect();
         for (key, number) in keys.iter().zip(numbers) {
             assert_eq!(interner.intern(key.as_bytes()), number);
-            assert_eq!(
-                interner.order(number),
-                (hash_slice(key.as_bytes()), key.as_bytes())
-            );
+            assert_eq!(interner.order(number), (hash_slice(key.as_bytes()), key.as_bytes()));
         }
         assert_eq!(interner.key(CounterId(5000)), b"");
     }

@@ -44,12 +44,7 @@ impl<'a> CellKey<'a> {
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let ([slice, table], rest) = bytes.split_first_chunk::<2>()?;
         let (start, key) = rest.split_first_chunk::<8>()?;
-        Some(Self {
-            slice: *slice,
-            table: *table,
-            start: read_start(*start),
-            key,
-        })
+        Some(Self { slice: *slice, table: *table, start: read_start(*start), key })
     }
 }
 
@@ -85,26 +80,14 @@ mod tests {
 
     fn bytes(slice: u8, table: u8, start: i64, key: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        CellKey {
-            slice,
-            table,
-            start: TimestampMs(start),
-            key,
-        }
-        .write(&mut out);
+        CellKey { slice, table, start: TimestampMs(start), key }.write(&mut out);
         out
     }
 
     #[test]
     fn golden_bytes() {
-        assert_eq!(
-            bytes(3, 1, 60_000, b"key"),
-            b"\x03\x01\x80\0\0\0\0\0\xea\x60key"
-        );
-        assert_eq!(
-            bytes(3, 255, -1, b""),
-            b"\x03\xff\x7f\xff\xff\xff\xff\xff\xff\xff"
-        );
+        assert_eq!(bytes(3, 1, 60_000, b"key"), b"\x03\x01\x80\0\0\0\0\0\xea\x60key");
+        assert_eq!(bytes(3, 255, -1, b""), b"\x03\xff\x7f\xff\xff\xff\xff\xff\xff\xff");
     }
 
     #[test]

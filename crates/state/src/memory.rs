@@ -76,10 +76,7 @@ impl MemoryStores {
         for task in shared.tasks.values_mut() {
             task.open = false;
             let pending = std::mem::take(&mut task.pending);
-            pending
-                .iter()
-                .take(kept)
-                .for_each(|batch| task.durable.apply(batch));
+            pending.iter().take(kept).for_each(|batch| task.durable.apply(batch));
             task.current = task.durable.clone();
         }
     }
@@ -96,16 +93,10 @@ impl ColdStores for MemoryStores {
         let life = shared.life;
         let entry = shared.tasks.entry(task.to_owned()).or_default();
         if entry.open {
-            return Err(ColdError::Locked(format!(
-                "the state of {task} is open already"
-            )));
+            return Err(ColdError::Locked(format!("the state of {task} is open already")));
         }
         entry.open = true;
-        Ok(Arc::new(MemoryStore {
-            shared: Arc::clone(&self.shared),
-            task: task.to_owned(),
-            life,
-        }))
+        Ok(Arc::new(MemoryStore { shared: Arc::clone(&self.shared), task: task.to_owned(), life }))
     }
 
     fn discard(&mut self, task: &str) -> Result<(), ColdError> {
@@ -162,10 +153,7 @@ impl MemoryStore {
         let Shared { tasks, life, fault } = &mut *shared;
         match tasks.get_mut(&self.task) {
             Some(task) if *life == self.life => act(fault, task),
-            _ => Err(ColdError::Other(format!(
-                "the process that had {} open is gone",
-                self.task
-            ))),
+            _ => Err(ColdError::Other(format!("the process that had {} open is gone", self.task))),
         }
     }
 }
@@ -195,27 +183,16 @@ impl ColdStore for MemoryStore {
                 Some(after) if after >= prefix => Bound::Excluded(after),
                 _ => Bound::Included(prefix),
             };
-            let cells = task
-                .current
-                .cells
-                .range::<[u8], _>((from, Bound::Unbounded));
-            let cells = cells
-                .take_while(|(key, _)| key.starts_with(prefix))
-                .take(limit);
+            let cells = task.current.cells.range::<[u8], _>((from, Bound::Unbounded));
+            let cells = cells.take_while(|(key, _)| key.starts_with(prefix)).take(limit);
             out.extend(cells.map(|(key, cell)| (key.clone(), *cell)));
         })
     }
 
     fn next_start(&self, table: u8, after: TimestampMs) -> Result<Option<TimestampMs>, ColdError> {
         self.read(|task| {
-            let keys = task
-                .current
-                .cells
-                .keys()
-                .filter_map(|bytes| CellKey::read(bytes));
-            keys.filter(|key| key.table == table && key.start > after)
-                .map(|key| key.start)
-                .min()
+            let keys = task.current.cells.keys().filter_map(|bytes| CellKey::read(bytes));
+            keys.filter(|key| key.table == table && key.start > after).map(|key| key.start).min()
         })
     }
 
@@ -234,30 +211,15 @@ impl ColdStore for MemoryStore {
     }
 
     fn seal(&self, bucket: &Bucket, ids: &[SeenEntry], filter: &[u8]) -> Result<(), ColdError> {
-        let ids = ids
-            .iter()
-            .map(|entry| (entry.id(), entry.check()))
-            .collect();
-        let sealed = Sealed {
-            bucket: *bucket,
-            ids,
-            filter: filter.to_vec(),
-        };
+        let ids = ids.iter().map(|entry| (entry.id(), entry.check())).collect();
+        let sealed = Sealed { bucket: *bucket, ids, filter: filter.to_vec() };
         self.write(|task| drop(task.sealed.insert(bucket.id, sealed)))
     }
 
-    fn lookup(
-        &self,
-        bucket_id: u64,
-        ids: &[SeenId],
-        out: &mut Vec<Option<u32>>,
-    ) -> Result<(), ColdError> {
+    fn lookup(&self, bucket_id: u64, ids: &[SeenId], out: &mut Vec<Option<u32>>) -> Result<(), ColdError> {
         self.read(|task| {
             let sealed = task.sealed.get(&bucket_id);
-            out.extend(
-                ids.iter()
-                    .map(|id| sealed.and_then(|sealed| sealed.ids.get(id).copied())),
-            );
+            out.extend(ids.iter().map(|id| sealed.and_then(|sealed| sealed.ids.get(id).copied())));
         })
     }
 
@@ -290,8 +252,7 @@ impl Layer {
     }
 
     fn delete(&mut self, range: &WindowRange) {
-        let gone =
-            |start: TimestampMs| start >= range.from && range.before.is_none_or(|end| start < end);
+        let gone = |start: TimestampMs| start >= range.from && range.before.is_none_or(|end| start < end);
         for slice in 0..HASH_SLICES {
             let from = window_prefix(slice, range.table, range.from).to_vec();
             let cells = self.cells.range(from..).map(|(key, _)| key);

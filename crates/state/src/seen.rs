@@ -87,20 +87,11 @@ impl SeenStore {
         *self = Self::new(Arc::clone(&self.cold));
         let mut missing: Vec<Bucket> = buckets.to_vec();
         for found in self.cold.buckets()? {
-            let wanted = missing
-                .iter()
-                .position(|b| *b == found.bucket && b.end.is_some());
+            let wanted = missing.iter().position(|b| *b == found.bucket && b.end.is_some());
             match (wanted, BucketFilter::from_bytes(&found.filter)) {
                 (Some(at), Some(filter)) => {
                     missing.remove(at);
-                    self.insert_closed(
-                        found.bucket,
-                        Place::Cold {
-                            filter,
-                            ids: found.ids,
-                        },
-                        false,
-                    );
+                    self.insert_closed(found.bucket, Place::Cold { filter, ids: found.ids }, false);
                 }
                 _ => self.cold.drop_bucket(found.bucket.id)?,
             }
@@ -124,11 +115,7 @@ impl SeenStore {
 
     /// Forgets a closed bucket, provisionally: from now on it does not answer. An unknown number is fine.
     pub fn forget(&mut self, bucket_id: u64) {
-        for closed in self
-            .closed
-            .iter_mut()
-            .filter(|closed| closed.bucket.id == bucket_id)
-        {
+        for closed in self.closed.iter_mut().filter(|closed| closed.bucket.id == bucket_id) {
             closed.forgotten = true;
         }
     }
@@ -158,9 +145,7 @@ impl SeenStore {
             self.to_delete.pop();
         }
         let cold = &self.cold;
-        self.closed
-            .iter_mut()
-            .try_for_each(|closed| closed.seal(cold.as_ref()))
+        self.closed.iter_mut().try_for_each(|closed| closed.seal(cold.as_ref()))
     }
 
     /// Goes back to the last commit: inserts, rolls and forgets are undone.
@@ -175,9 +160,7 @@ impl SeenStore {
             self.open = table;
         }
         self.closed.retain(|closed| !closed.provisional);
-        self.closed
-            .iter_mut()
-            .for_each(|closed| closed.forgotten = false);
+        self.closed.iter_mut().for_each(|closed| closed.forgotten = false);
     }
 
     /// Ids in memory; while ids are replayed, copies count too.
@@ -222,25 +205,13 @@ impl SeenStore {
         if self.open.is_empty() {
             self.open = HotTable::from_log(replayed);
         } else {
-            replayed
-                .iter()
-                .for_each(|entry| self.open.insert_committed(*entry));
+            replayed.iter().for_each(|entry| self.open.insert_committed(*entry));
         }
     }
 
     fn insert_closed(&mut self, bucket: Bucket, place: Place, provisional: bool) {
-        let at = self
-            .closed
-            .partition_point(|closed| closed.bucket.id < bucket.id);
-        self.closed.insert(
-            at,
-            ClosedBucket {
-                bucket,
-                place,
-                provisional,
-                forgotten: false,
-            },
-        );
+        let at = self.closed.partition_point(|closed| closed.bucket.id < bucket.id);
+        self.closed.insert(at, ClosedBucket { bucket, place, provisional, forgotten: false });
     }
 
     /// Asks the closed buckets about the batch, oldest first: one cold lookup per bucket, of filter hits only.
@@ -251,22 +222,12 @@ impl SeenStore {
             match &closed.place {
                 Place::Hot(table) if table.is_empty() => {}
                 Place::Hot(table) => {
-                    let unanswered = self
-                        .answers
-                        .iter_mut()
-                        .zip(&self.batch)
-                        .filter(|(a, _)| a.is_none());
+                    let unanswered = self.answers.iter_mut().zip(&self.batch).filter(|(a, _)| a.is_none());
                     unanswered.for_each(|(answer, entry)| *answer = table.get(*entry));
                 }
                 Place::Cold { filter, .. } => {
                     let id = closed.bucket.id;
-                    ask_cold(
-                        self.cold.as_ref(),
-                        id,
-                        filter,
-                        &self.batch,
-                        &mut self.answers,
-                    )?;
+                    ask_cold(self.cold.as_ref(), id, filter, &self.batch, &mut self.answers)?;
                 }
             }
         }
@@ -282,21 +243,13 @@ impl SeenIds for SeenStore {
     ) -> Result<(), StateUnavailable> {
         self.take_in_replayed();
         self.batch.clear();
-        self.batch.extend(
-            ids.iter()
-                .map(|(identity, check)| SeenEntry::new(*identity, *check)),
-        );
+        self.batch.extend(ids.iter().map(|(identity, check)| SeenEntry::new(*identity, *check)));
         // Nothing is inserted before every closed bucket has answered: an error leaves no trace.
         if let Err(error) = self.ask_closed() {
             self.last_error = Some(error.clone());
             return Err(error.into());
         }
-        let Self {
-            batch,
-            answers,
-            open,
-            ..
-        } = self;
+        let Self { batch, answers, open, .. } = self;
         for (entries, answers) in batch.chunks(WARM_IDS).zip(answers.chunks(WARM_IDS)) {
             open.warm(entries);
             for (entry, closed) in entries.iter().zip(answers) {
@@ -324,9 +277,8 @@ fn ask_cold(
     answers: &mut [Option<u32>],
 ) -> Result<(), ColdError> {
     let unanswered = batch.iter().zip(answers.iter()).enumerate();
-    let unanswered = unanswered
-        .filter(|(_, (_, answer))| answer.is_none())
-        .map(|(at, (entry, _))| (at, *entry));
+    let unanswered =
+        unanswered.filter(|(_, (_, answer))| answer.is_none()).map(|(at, (entry, _))| (at, *entry));
     let mut hits: Vec<(SeenId, usize)> = Vec::new();
     filter.probe(unanswered, |at, entry| hits.push((entry.id(), at)));
     if hits.is_empty() {
@@ -358,10 +310,7 @@ impl ClosedBucket {
         let filter = BucketFilter::build(&sorted);
         match cold.seal(&self.bucket, &sorted, &filter.to_bytes()) {
             Ok(()) => {
-                self.place = Place::Cold {
-                    filter,
-                    ids: sorted.len() as u64,
-                };
+                self.place = Place::Cold { filter, ids: sorted.len() as u64 };
                 Ok(())
             }
             Err(error) => {

@@ -13,25 +13,16 @@ fn identity(n: u64) -> Identity {
 }
 
 fn ids(list: &[(u64, u32)]) -> Vec<(Identity, PayloadCheck)> {
-    list.iter()
-        .map(|(n, check)| (identity(*n), PayloadCheck(*check)))
-        .collect()
+    list.iter().map(|(n, check)| (identity(*n), PayloadCheck(*check))).collect()
 }
 
 fn bucket(id: u64) -> Bucket {
     let offset = |id: u64| NextOffset(id as i64 * 10);
-    Bucket {
-        id,
-        first: offset(id),
-        end: Some((offset(id + 1), TimestampMs(id as i64 * 1000))),
-    }
+    Bucket { id, first: offset(id), end: Some((offset(id + 1), TimestampMs(id as i64 * 1000))) }
 }
 
 fn open_bucket(id: u64) -> Bucket {
-    Bucket {
-        end: None,
-        ..bucket(id)
-    }
+    Bucket { end: None, ..bucket(id) }
 }
 
 fn sight(store: &mut SeenStore, list: &[(u64, u32)]) -> Vec<Sighting> {
@@ -52,10 +43,7 @@ use Sighting::{Different, First, Same};
 fn two_copies_in_one_batch_count_one() {
     // T12, T10
     let (_, mut store) = fresh();
-    assert_eq!(
-        sight(&mut store, &[(1, 5), (1, 5), (1, 6), (2, 5)]),
-        [First, Same, Different, First]
-    );
+    assert_eq!(sight(&mut store, &[(1, 5), (1, 5), (1, 6), (2, 5)]), [First, Same, Different, First]);
 }
 
 #[test]
@@ -152,10 +140,7 @@ fn an_unreadable_store_gives_no_answer_and_keeps_its_reaction() {
     let mut out = Vec::new();
     assert!(store.sight(&ids(&[(1, 1), (2, 2)]), &mut out).is_err());
     assert!(matches!(store.take_error(), Some(ColdError::Other(_))));
-    assert_eq!(
-        (out, store.hot_len(), store.take_error()),
-        (vec![], 0, None)
-    );
+    assert_eq!((out, store.hot_len(), store.take_error()), (vec![], 0, None));
 }
 
 #[test]
@@ -169,29 +154,14 @@ fn adoption_keeps_what_the_log_knows_and_deletes_the_rest() {
     // One whose filter is not readable is replayed too.
     store.cold.seal(&bucket(3), &[], b"no filter").unwrap();
     stores.crash(0);
-    let other_bounds = Bucket {
-        first: NextOffset(21),
-        ..bucket(2)
-    };
+    let other_bounds = Bucket { first: NextOffset(21), ..bucket(2) };
     let list = [bucket(1), other_bounds, bucket(3), open_bucket(4)];
     let mut store = SeenStore::new(stores.open("count-0").unwrap());
-    assert_eq!(
-        store.adopt(&list).unwrap(),
-        [other_bounds, bucket(3), open_bucket(4)]
-    );
-    let left: Vec<u64> = store
-        .cold
-        .buckets()
-        .unwrap()
-        .iter()
-        .map(|b| b.bucket.id)
-        .collect();
+    assert_eq!(store.adopt(&list).unwrap(), [other_bounds, bucket(3), open_bucket(4)]);
+    let left: Vec<u64> = store.cold.buckets().unwrap().iter().map(|b| b.bucket.id).collect();
     assert_eq!((left, store.cold_len()), (vec![1], 1));
     // A bucket that is rebuilt beside a newer one on disk is still the older one.
-    assert_eq!(
-        sight(&mut store, &[(0, 1), (1, 1), (2, 1)]),
-        [First, Same, First]
-    );
+    assert_eq!(sight(&mut store, &[(0, 1), (1, 1), (2, 1)]), [First, Same, First]);
 }
 
 #[test]
@@ -200,12 +170,7 @@ fn a_rebuilt_bucket_is_older_than_one_found_on_disk() {
     sight(&mut store, &[(7, 2)]);
     store.roll(bucket(1));
     store.commit().unwrap();
-    assert_eq!(
-        store
-            .adopt(&[bucket(0), bucket(1), open_bucket(2)])
-            .unwrap(),
-        [bucket(0), open_bucket(2)]
-    );
+    assert_eq!(store.adopt(&[bucket(0), bucket(1), open_bucket(2)]).unwrap(), [bucket(0), open_bucket(2)]);
     store.replay(identity(7), PayloadCheck(1));
     store.roll(bucket(0));
     assert_eq!(sight(&mut store, &[(7, 1), (7, 2)]), [Same, Different]);
@@ -225,11 +190,7 @@ struct Model {
 impl Model {
     fn sight(&mut self, n: u64, check: u32) -> Sighting {
         let remembered = |b: u64| b == self.open || self.closed.contains(&b);
-        let known = self
-            .log
-            .iter()
-            .filter(|(b, id, _)| *id == n && remembered(*b))
-            .min_by_key(|(b, ..)| *b);
+        let known = self.log.iter().filter(|(b, id, _)| *id == n && remembered(*b)).min_by_key(|(b, ..)| *b);
         let answer = match known {
             None => First,
             Some((.., c)) if *c == check => Same,
@@ -240,11 +201,7 @@ impl Model {
     }
 
     fn buckets(&self) -> Vec<Bucket> {
-        self.closed
-            .iter()
-            .map(|id| bucket(*id))
-            .chain([open_bucket(self.open)])
-            .collect()
+        self.closed.iter().map(|id| bucket(*id)).chain([open_bucket(self.open)]).collect()
     }
 
     /// What the runtime does after a crash.

@@ -34,19 +34,12 @@ pub(crate) struct Resolved {
 /// name, a name twice, or more tables than numbers.
 pub(crate) fn resolve(stored: Option<&[u8]>, plan: &[&str]) -> Result<Resolved, ColdError> {
     let mut names = match stored {
-        Some(bytes) => decode(bytes).ok_or_else(|| {
-            ColdError::Damaged("the list of window tables is not readable".to_owned())
-        })?,
+        Some(bytes) => decode(bytes)
+            .ok_or_else(|| ColdError::Damaged("the list of window tables is not readable".to_owned()))?,
         None => Vec::new(),
     };
-    if plan
-        .iter()
-        .enumerate()
-        .any(|(at, name)| name.is_empty() || plan.iter().take(at).any(|n| n == name))
-    {
-        return Err(ColdError::Invariant(
-            "a window table has no name, or another one's".to_owned(),
-        ));
+    if plan.iter().enumerate().any(|(at, name)| name.is_empty() || plan.iter().take(at).any(|n| n == name)) {
+        return Err(ColdError::Invariant("a window table has no name, or another one's".to_owned()));
     }
     let mut gone = Vec::new();
     for (number, name) in names.iter_mut().enumerate() {
@@ -61,26 +54,18 @@ pub(crate) fn resolve(stored: Option<&[u8]>, plan: &[&str]) -> Result<Resolved, 
     }
     let encoded = encode(&names);
     let changed = (stored != Some(&encoded)).then_some(encoded);
-    Ok(Resolved {
-        numbers,
-        gone,
-        changed,
-    })
+    Ok(Resolved { numbers, gone, changed })
 }
 
 /// The place of a name: its own, a free one, or a new one.
 fn place(names: &mut Vec<String>, name: &str) -> Result<u8, ColdError> {
     let own = names.iter().position(|n| n == name);
-    let at = own
-        .or_else(|| names.iter().position(String::is_empty))
-        .unwrap_or(names.len());
+    let at = own.or_else(|| names.iter().position(String::is_empty)).unwrap_or(names.len());
     match names.get_mut(at) {
         Some(place) => name.clone_into(place),
         None => names.push(name.to_owned()),
     }
-    let number = u8::try_from(at)
-        .ok()
-        .filter(|number| *number != TOTALS_TABLE);
+    let number = u8::try_from(at).ok().filter(|number| *number != TOTALS_TABLE);
     number.ok_or_else(|| ColdError::Invariant("more than 255 window tables".to_owned()))
 }
 
@@ -122,14 +107,8 @@ mod tests {
         assert_eq!((numbers, gone), (vec![0, 1, 2], vec![]));
         let list = list.unwrap();
         assert_eq!(list, b"\x01\x02\x001m\x02\x001h\x02\x001d");
-        assert_eq!(
-            resolved(Some(&list), &["1m", "1h", "1d"]),
-            (vec![0, 1, 2], vec![], None)
-        );
-        assert_eq!(
-            resolved(Some(&list), &["1d", "1m", "1h"]),
-            (vec![2, 0, 1], vec![], None)
-        );
+        assert_eq!(resolved(Some(&list), &["1m", "1h", "1d"]), (vec![0, 1, 2], vec![], None));
+        assert_eq!(resolved(Some(&list), &["1d", "1m", "1h"]), (vec![2, 0, 1], vec![], None));
         // One goes: its cells go too, and a new one takes its place.
         let (numbers, gone, list) = resolved(Some(&list), &["5m", "1d", "1m"]);
         assert_eq!((numbers, gone), (vec![1, 2, 0], vec![1]));
@@ -140,26 +119,14 @@ mod tests {
     #[test]
     fn what_cannot_be_right_is_refused() {
         for plan in [&["a", "a"][..], &[""]] {
-            assert!(
-                matches!(resolve(None, plan), Err(ColdError::Invariant(_))),
-                "{plan:?}"
-            );
+            assert!(matches!(resolve(None, plan), Err(ColdError::Invariant(_))), "{plan:?}");
         }
         let many: Vec<String> = (0..256).map(|n| n.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(resolve(None, &many[..255]).is_ok());
         assert!(matches!(resolve(None, &many), Err(ColdError::Invariant(_))));
-        for bytes in [
-            &b""[..],
-            b"\x02",
-            b"\x01\x05",
-            b"\x01\x05\0ab",
-            b"\x01\x01\0\xff",
-        ] {
-            assert!(
-                matches!(resolve(Some(bytes), &["a"]), Err(ColdError::Damaged(_))),
-                "{bytes:?}"
-            );
+        for bytes in [&b""[..], b"\x02", b"\x01\x05", b"\x01\x05\0ab", b"\x01\x01\0\xff"] {
+            assert!(matches!(resolve(Some(bytes), &["a"]), Err(ColdError::Damaged(_))), "{bytes:?}");
         }
     }
 }

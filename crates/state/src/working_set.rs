@@ -60,39 +60,25 @@ struct Slot {
 impl WorkingSet {
     /// The value of a cell that is here.
     pub(crate) fn get(&self, id: CellId) -> Option<Cell> {
-        Some(
-            self.windows
-                .get(&(id.table, id.start))?
-                .cells
-                .get(&id.counter)?
-                .cell,
-        )
+        Some(self.windows.get(&(id.table, id.start))?.cells.get(&id.counter)?.cell)
     }
 
     /// Whether a window is here, and if so whether it is complete.
     pub(crate) fn completeness(&self, table: Table, start: TimestampMs) -> Option<bool> {
-        self.windows
-            .get(&(table, start))
-            .map(|window| window.complete)
+        self.windows.get(&(table, start)).map(|window| window.complete)
     }
 
     /// Begins a window, unless it is here.
     pub(crate) fn begin(&mut self, table: Table, start: TimestampMs, complete: bool) {
         if let Entry::Vacant(vacant) = self.windows.entry((table, start)) {
-            vacant.insert(Window {
-                complete,
-                ..Window::default()
-            });
+            vacant.insert(Window { complete, ..Window::default() });
         }
     }
 
     /// Takes in a cell as it is on disk (or is not), unless it is here.
     pub(crate) fn insert_clean(&mut self, id: CellId, cell: Cell) {
         let window = self.windows.entry((id.table, id.start)).or_default();
-        window.cells.entry(id.counter).or_insert(Slot {
-            cell,
-            ..Slot::default()
-        });
+        window.cells.entry(id.counter).or_insert(Slot { cell, ..Slot::default() });
     }
 
     /// Adds to a cell, provisionally. Returns the value before; `None` if the cell is not here.
@@ -100,10 +86,7 @@ impl WorkingSet {
         let window = self.windows.get_mut(&(id.table, id.start))?;
         let slot = window.cells.get_mut(&id.counter)?;
         let before = slot.cell;
-        slot.cell = Cell {
-            sum: before.sum.add(sum),
-            events: before.events.saturating_add(events),
-        };
+        slot.cell = Cell { sum: before.sum.add(sum), events: before.events.saturating_add(events) };
         if !slot.touched {
             slot.touched = true;
             self.undo.push((id, before));
@@ -162,9 +145,7 @@ impl WorkingSet {
 
     /// Cells whose value in memory is not on disk. Call it without uncommitted changes only.
     pub(crate) fn dirty(&self) -> impl Iterator<Item = (CellId, Cell)> {
-        self.dirty
-            .iter()
-            .filter_map(|id| Some((*id, self.get(*id)?)))
+        self.dirty.iter().filter_map(|id| Some((*id, self.get(*id)?)))
     }
 
     /// How many cells are dirty, those of expired windows included.
@@ -179,11 +160,7 @@ impl WorkingSet {
                 slot.dirty = false;
             }
         }
-        for window in self
-            .windows
-            .values_mut()
-            .filter(|window| !window.changed.is_empty())
-        {
+        for window in self.windows.values_mut().filter(|window| !window.changed.is_empty()) {
             for counter in window.changed.drain(..) {
                 if let Some(slot) = window.cells.get_mut(&counter) {
                     slot.listed = false;
@@ -195,16 +172,10 @@ impl WorkingSet {
     /// Drops the windows of a table that start before `before`.
     pub(crate) fn expire(&mut self, table: Table, before: TimestampMs) {
         let range = (table, TimestampMs::MIN)..(table, before);
-        let gone: Vec<_> = self
-            .windows
-            .range(range)
-            .map(|(window, _)| *window)
-            .collect();
-        gone.iter()
-            .for_each(|window| drop(self.windows.remove(window)));
+        let gone: Vec<_> = self.windows.range(range).map(|(window, _)| *window).collect();
+        gone.iter().for_each(|window| drop(self.windows.remove(window)));
         if !gone.is_empty() {
-            self.dirty
-                .retain(|id| id.table != table || id.start >= before);
+            self.dirty.retain(|id| id.table != table || id.start >= before);
         }
     }
 
@@ -219,31 +190,21 @@ impl WorkingSet {
         let window = self.windows.get_mut(&(table, start)).map(|window| {
             if !window.sorted {
                 // Mostly sorted already: the stable sort finds the runs.
-                window
-                    .changed
-                    .sort_by(|a, b| interner.order(*a).cmp(&interner.order(*b)));
+                window.changed.sort_by(|a, b| interner.order(*a).cmp(&interner.order(*b)));
                 window.sorted = true;
             }
             &*window
         });
         let list = window.map_or(&[][..], |window| &window.changed);
-        let from = after.map_or(0, |after| {
-            list.partition_point(|c| interner.order(*c) <= after)
-        });
+        let from = after.map_or(0, |after| list.partition_point(|c| interner.order(*c) <= after));
         let rest = list.get(from..).unwrap_or(&[]).iter().copied();
         rest.filter(move |counter| window.is_some_and(|window| window.exists(*counter)))
     }
 
     /// The smallest start above `after` of a window with a changed cell that exists.
-    pub(crate) fn next_changed_start(
-        &self,
-        table: Table,
-        after: TimestampMs,
-    ) -> Option<TimestampMs> {
+    pub(crate) fn next_changed_start(&self, table: Table, after: TimestampMs) -> Option<TimestampMs> {
         let from = TimestampMs(after.0.checked_add(1)?);
-        let mut windows = self
-            .windows
-            .range((table, from)..=(table, TimestampMs(i64::MAX)));
+        let mut windows = self.windows.range((table, from)..=(table, TimestampMs(i64::MAX)));
         let found = windows.find(|(_, window)| window.changed.iter().any(|c| window.exists(*c)));
         found.map(|((_, start), _)| *start)
     }
@@ -263,15 +224,10 @@ impl WorkingSet {
 
 impl Window {
     fn exists(&self, counter: CounterId) -> bool {
-        self.cells
-            .get(&counter)
-            .is_some_and(|slot| slot.cell.events > 0)
+        self.cells.get(&counter).is_some_and(|slot| slot.cell.events > 0)
     }
 }
 
 fn slot_mut(windows: &mut BTreeMap<(Table, TimestampMs), Window>, id: CellId) -> Option<&mut Slot> {
-    windows
-        .get_mut(&(id.table, id.start))?
-        .cells
-        .get_mut(&id.counter)
+    windows.get_mut(&(id.table, id.start))?.cells.get_mut(&id.counter)
 }

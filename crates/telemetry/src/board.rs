@@ -58,14 +58,9 @@ struct Moment {
 
 impl Moment {
     fn now() -> Self {
-        let since_epoch = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let wall = TimestampMs(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
-        Self {
-            steady: Instant::now(),
-            wall,
-        }
+        Self { steady: Instant::now(), wall }
     }
 }
 
@@ -76,19 +71,9 @@ impl Board {
     ///
     /// [`TelemetryError::Exporter`], see [`Exporter::new`].
     pub fn new(app: &str, slot: u32, version: &str) -> Result<Self, TelemetryError> {
-        let process = Process {
-            app: app.to_owned(),
-            slot,
-            version: version.to_owned(),
-        };
+        let process = Process { app: app.to_owned(), slot, version: version.to_owned() };
         let exporter = Exporter::new(version)?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                process,
-                exporter,
-                workers: Mutex::default(),
-            }),
-        })
+        Ok(Self { shared: Arc::new(Shared { process, exporter, workers: Mutex::default() }) })
     }
 
     /// The observer for a worker that is about to start. From now on the process is ready only if this worker is.
@@ -99,23 +84,11 @@ impl Board {
         let mut workers = self.workers();
         workers.started += 1;
         let observer = workers.started;
-        let slot = Slot {
-            observer,
-            status: None,
-            heard: Instant::now(),
-            ended: false,
-            caught_up: BTreeMap::new(),
-        };
-        let before = workers
-            .slots
-            .insert((stage, worker), slot)
-            .and_then(|slot| slot.status);
+        let slot =
+            Slot { observer, status: None, heard: Instant::now(), ended: false, caught_up: BTreeMap::new() };
+        let before = workers.slots.insert((stage, worker), slot).and_then(|slot| slot.status);
         if let Some(status) = before {
-            workers
-                .replaced
-                .entry(stage)
-                .or_default()
-                .add_worker(&status);
+            workers.replaced.entry(stage).or_default().add_worker(&status);
         }
         drop(workers);
         BoardObserver {
@@ -180,31 +153,19 @@ impl Board {
                 caught_up: slot.caught_up.clone(),
             });
         }
-        Snapshot {
-            wall: moment.wall,
-            workers: views,
-            totals,
-        }
+        Snapshot { wall: moment.wall, workers: views, totals }
     }
 
     fn workers(&self) -> MutexGuard<'_, Workers> {
         // A panic of another thread leaves a status that is old at worst.
-        self.shared
-            .workers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Slot {
     fn take(&mut self, status: &WorkerStatus, moment: Moment) {
-        self.caught_up
-            .retain(|name, _| status.tasks.iter().any(|task| task.task == *name));
-        for task in status
-            .tasks
-            .iter()
-            .filter(|task| lag_records(task) == Some(0))
-        {
+        self.caught_up.retain(|name, _| status.tasks.iter().any(|task| task.task == *name));
+        for task in status.tasks.iter().filter(|task| lag_records(task) == Some(0)) {
             if let Some(time) = self.caught_up.get_mut(&task.task) {
                 *time = moment.wall;
             } else {
@@ -230,8 +191,7 @@ impl BoardObserver {
     fn publish_at(&mut self, status: &WorkerStatus, moment: Moment) {
         if status.committed > self.committed {
             self.committed = status.committed;
-            self.commit_seconds
-                .record(status.last_commit_ms as f64 / 1_000.0);
+            self.commit_seconds.record(status.last_commit_ms as f64 / 1_000.0);
         }
         self.with_slot(|slot| slot.take(status, moment));
     }
@@ -270,10 +230,7 @@ mod tests {
 
     fn at(start: Instant, seconds: u64) -> Moment {
         let wall = TimestampMs(NOW.0 + 1_000 * seconds as i64);
-        Moment {
-            steady: start + Duration::from_secs(seconds),
-            wall,
-        }
+        Moment { steady: start + Duration::from_secs(seconds), wall }
     }
 
     fn counted(n: u64) -> WorkerStatus {
@@ -283,9 +240,7 @@ mod tests {
     }
 
     fn line<'a>(page: &'a str, series: &str) -> Option<&'a str> {
-        page.lines()
-            .find_map(|line| line.strip_prefix(series))
-            .map(str::trim)
+        page.lines().find_map(|line| line.strip_prefix(series)).map(str::trim)
     }
 
     const COUNTED: &str = "tallyflow_records_total{stage=\"count\",verdict=\"counted\"}";
@@ -313,11 +268,7 @@ mod tests {
         old.publish(&counted(100));
         drop(old);
         assert_eq!(line(&board.metrics(), COUNTED), Some("7"));
-        assert_eq!(
-            board.readiness(),
-            Ok(()),
-            "the old one's end is not the new one's"
-        );
+        assert_eq!(board.readiness(), Ok(()), "the old one's end is not the new one's");
     }
 
     #[test]
@@ -331,14 +282,8 @@ mod tests {
             observer.publish(&status);
         }
         let page = board.metrics();
-        assert_eq!(
-            line(&page, "tallyflow_commit_duration_seconds_count"),
-            Some("2")
-        );
-        assert_eq!(
-            line(&page, "tallyflow_commit_duration_seconds_sum"),
-            Some("0.04")
-        );
+        assert_eq!(line(&page, "tallyflow_commit_duration_seconds_count"), Some("2"));
+        assert_eq!(line(&page, "tallyflow_commit_duration_seconds_sum"), Some("0.04"));
     }
 
     #[test]
@@ -347,20 +292,13 @@ mod tests {
         let start = Instant::now();
         let mut observer = board.observer(StageName::Count, 0);
         let said = |seconds| {
-            health::readiness(&board.snapshot_at(at(start, seconds)).workers)
-                .map_err(|e| e.to_string())
+            health::readiness(&board.snapshot_at(at(start, seconds)).workers).map_err(|e| e.to_string())
         };
         assert_eq!(said(29), Err("count worker 0 is starting".to_owned()));
-        assert_eq!(
-            said(40),
-            Err("count worker 0 stalled: no sign of life for 39 s".to_owned())
-        );
+        assert_eq!(said(40), Err("count worker 0 stalled: no sign of life for 39 s".to_owned()));
         observer.publish_at(&counted(0), at(start, 40));
         assert_eq!(said(70), Ok(()));
-        assert_eq!(
-            said(71),
-            Err("count worker 0 stalled: no sign of life for 31 s".to_owned())
-        );
+        assert_eq!(said(71), Err("count worker 0 stalled: no sign of life for 31 s".to_owned()));
         drop(observer);
         assert_eq!(said(40), Err("count worker 0 has ended".to_owned()));
     }
@@ -376,10 +314,7 @@ mod tests {
         };
         let lag = |seconds| {
             let snapshot = board.snapshot_at(at(start, seconds));
-            snapshot
-                .tasks(StageName::Count)
-                .first()
-                .and_then(|task| task.lag_ms)
+            snapshot.tasks(StageName::Count).first().and_then(|task| task.lag_ms)
         };
         publish(10, 10, 3_600);
         assert_eq!(lag(3_600), Some(0));

@@ -33,11 +33,7 @@ pub(crate) struct Connections {
 impl Connections {
     /// Takes connections from this listener.
     pub(crate) fn new(listener: TcpListener, limit: usize, idle_timeout: Duration) -> Self {
-        Self {
-            listener,
-            free: Arc::new(Semaphore::new(limit)),
-            idle_timeout,
-        }
+        Self { listener, free: Arc::new(Semaphore::new(limit)), idle_timeout }
     }
 }
 
@@ -67,24 +63,13 @@ pub(crate) struct Connection<S> {
 
 impl<S> Connection<S> {
     fn new(stream: S, idle_timeout: Duration, permit: Option<OwnedSemaphorePermit>) -> Self {
-        Self {
-            stream,
-            idle_timeout,
-            deadline: Box::pin(sleep(idle_timeout)),
-            _permit: permit,
-        }
+        Self { stream, idle_timeout, deadline: Box::pin(sleep(idle_timeout)), _permit: permit }
     }
 
     /// Passes on what the stream says; where it says "wait", waits no longer than the deadline.
-    fn watch<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        polled: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+    fn watch<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
-            self.deadline
-                .as_mut()
-                .reset(Instant::now() + self.idle_timeout);
+            self.deadline.as_mut().reset(Instant::now() + self.idle_timeout);
             return polled;
         }
         ready!(self.deadline.as_mut().poll(context));
@@ -131,15 +116,8 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(50);
 
     fn run(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            tokio::time::timeout(Duration::from_secs(20), test)
-                .await
-                .unwrap()
-        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), test).await.unwrap() });
     }
 
     async fn connections(limit: usize) -> (Connections, SocketAddr) {
@@ -181,16 +159,10 @@ mod tests {
     fn a_connection_beyond_the_limit_waits_for_the_end_of_another() {
         run(async {
             let (mut connections, address) = connections(1).await;
-            let _peers = (
-                TcpStream::connect(address).await.unwrap(),
-                TcpStream::connect(address).await.unwrap(),
-            );
+            let _peers =
+                (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
             let (first, _) = connections.accept().await;
-            assert!(
-                tokio::time::timeout(SHORT, connections.accept())
-                    .await
-                    .is_err()
-            );
+            assert!(tokio::time::timeout(SHORT, connections.accept()).await.is_err());
             drop(first);
             connections.accept().await;
         });

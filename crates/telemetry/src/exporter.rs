@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
-use metrics_exporter_prometheus::{
-    Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
-};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tallyflow_core::verdict::Category;
 use tallyflow_runtime::status::StageName;
 
@@ -23,8 +21,7 @@ use crate::names::{COMMIT_SECONDS, Kind, Metric, Unit};
 use crate::snapshot::Snapshot;
 use crate::totals::{StageGauges, StageTotals};
 
-static METADATA: Metadata<'static> =
-    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 /// The metrics of a process. Clones share everything.
 #[derive(Clone)]
@@ -55,18 +52,10 @@ impl Exporter {
             describe(&recorder, metric);
         }
         gauge(&recorder, Metric::BuildInfo, &[version]).set(1.0);
-        let commit_seconds =
-            recorder.register_histogram(&key(Metric::CommitDuration, &[]), &METADATA);
+        let commit_seconds = recorder.register_histogram(&key(Metric::CommitDuration, &[]), &METADATA);
         let page = recorder.handle();
-        let shared = Shared {
-            recorder,
-            page,
-            commit_seconds,
-            stages: Mutex::default(),
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        let shared = Shared { recorder, page, commit_seconds, stages: Mutex::default() };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The handle of `commit_duration_seconds`, to be recorded once per commit.
@@ -81,15 +70,10 @@ impl Exporter {
 
     /// Sets every series from what the board knows and returns the page, in Prometheus' text format 0.0.4.
     pub fn render(&self, snapshot: &Snapshot) -> String {
-        let mut stages = self
-            .shared
-            .stages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut stages = self.shared.stages.lock().unwrap_or_else(PoisonError::into_inner);
         for stage in snapshot.stages() {
-            let series = stages
-                .entry(stage)
-                .or_insert_with(|| StageSeries::new(&self.shared.recorder, stage));
+            let series =
+                stages.entry(stage).or_insert_with(|| StageSeries::new(&self.shared.recorder, stage));
             if let Some(totals) = snapshot.totals.get(&stage) {
                 series.count(&self.shared.recorder, totals);
             }
@@ -128,31 +112,17 @@ impl StageSeries {
     fn new(recorder: &PrometheusRecorder, stage: StageName) -> Self {
         let name = stage.name();
         let plain = |metric| gauge(recorder, metric, &[name]);
-        let records = |outcome: &Outcome| {
-            (
-                *outcome,
-                counter(recorder, Metric::Records, &[name, outcome.name()]),
-            )
-        };
+        let records =
+            |outcome: &Outcome| (*outcome, counter(recorder, Metric::Records, &[name, outcome.name()]));
         let transactions = |result: TransactionResult| {
-            (
-                result,
-                counter(recorder, Metric::Transactions, &[name, result.name()]),
-            )
+            (result, counter(recorder, Metric::Transactions, &[name, result.name()]))
         };
-        let dead_letters = |category: Category| {
-            (
-                category,
-                counter(recorder, Metric::DeadLetters, &[name, category.name()]),
-            )
-        };
+        let dead_letters =
+            |category: Category| (category, counter(recorder, Metric::DeadLetters, &[name, category.name()]));
         Self {
             stage,
             records: Outcome::of_stage(stage).iter().map(records).collect(),
-            transactions: TransactionResult::ALL
-                .into_iter()
-                .map(transactions)
-                .collect(),
+            transactions: TransactionResult::ALL.into_iter().map(transactions).collect(),
             dead_letters: Category::ALL.into_iter().map(dead_letters).collect(),
             rebalances: counter(recorder, Metric::Rebalances, &[name]),
             output_records: BTreeMap::new(),
@@ -205,13 +175,10 @@ impl StageSeries {
         }
         // Every partition that was ever here: one that is gone loses its value.
         for (partition, gauge) in &self.lag_records {
-            gauge.set(known(
-                gauges.lag_records.get(partition).map(|lag| *lag as f64),
-            ));
+            gauge.set(known(gauges.lag_records.get(partition).map(|lag| *lag as f64)));
         }
         self.lag_seconds.set(known(gauges.lag_seconds));
-        self.complete_through
-            .set(known(gauges.complete_through_seconds));
+        self.complete_through.set(known(gauges.complete_through_seconds));
         self.restore_remaining.set(gauges.restore_remaining as f64);
         self.residual.set(gauges.residual as f64);
         self.memory_bytes.set(gauges.memory_bytes as f64);

@@ -22,11 +22,7 @@ fn samples(page: &str) -> BTreeSet<&str> {
 /// Two workers of count with something in every column.
 fn busy() -> Vec<WorkerView> {
     let mut restoring = task("shop.entries-10", 100, 160);
-    restoring.restore = Some(RestoreStatus {
-        done: 30,
-        total: 100,
-        eta_seconds: 7,
-    });
+    restoring.restore = Some(RestoreStatus { done: 30, total: 100, eta_seconds: 7 });
     restoring.residual = -2;
     let mut running = task("shop.entries-2", 50, 50);
     (running.seen_hot, running.seen_cold, running.memory_bytes) = (5, 7, 4_096);
@@ -43,15 +39,8 @@ fn busy() -> Vec<WorkerView> {
             late: n,
             ..Tallies::default()
         };
-        (
-            status.committed,
-            status.aborted,
-            status.fenced,
-            status.rebalances,
-        ) = (7 * n, 2 * n, n, 3 * n);
-        status
-            .output_records
-            .insert("shop.windows".to_owned(), 6 * n);
+        (status.committed, status.aborted, status.fenced, status.rebalances) = (7 * n, 2 * n, n, 3 * n);
+        status.output_records.insert("shop.windows".to_owned(), 6 * n);
         status.dead_letters.insert(Category::IdConflict, 2 * n);
     }
     vec![one, two]
@@ -67,21 +56,13 @@ fn golden_page() {
     let zeroes: Vec<_> = Category::ALL
         .iter()
         .filter(|category| **category != Category::IdConflict)
-        .map(|c| {
-            format!(
-                "tallyflow_dlq_records_total{{stage=\"count\",category=\"{}\"}} 0",
-                c.name()
-            )
-        })
+        .map(|c| format!("tallyflow_dlq_records_total{{stage=\"count\",category=\"{}\"}} 0", c.name()))
         .collect();
     expected.extend(zeroes.iter().map(String::as_str));
     let seen = samples(&page);
     let unexpected: Vec<_> = seen.difference(&expected).collect();
     let missing: Vec<_> = expected.difference(&seen).collect();
-    assert!(
-        unexpected.is_empty() && missing.is_empty(),
-        "unexpected {unexpected:#?}\nmissing {missing:#?}"
-    );
+    assert!(unexpected.is_empty() && missing.is_empty(), "unexpected {unexpected:#?}\nmissing {missing:#?}");
 }
 
 const GOLDEN: &str = r#"tallyflow_build_info{version="1.2.3"} 1
@@ -128,14 +109,8 @@ fn m4_histograms_are_buckets_and_not_quantiles() {
     exporter.commit_seconds().record(0.004);
     exporter.upkeep();
     let page = exporter.render(&snapshot(busy()));
-    assert!(
-        page.contains("# TYPE tallyflow_commit_duration_seconds histogram"),
-        "{page}"
-    );
-    assert!(
-        page.contains("tallyflow_commit_duration_seconds_bucket{le=\"0.005\"} 1"),
-        "{page}"
-    );
+    assert!(page.contains("# TYPE tallyflow_commit_duration_seconds histogram"), "{page}");
+    assert!(page.contains("tallyflow_commit_duration_seconds_bucket{le=\"0.005\"} 1"), "{page}");
     assert!(!page.contains("quantile"), "{page}");
 }
 
@@ -158,58 +133,30 @@ fn m3_series_that_differ_in_one_value_are_never_merged() {
     }
     let workers = STAGES.map(|stage| worker(stage, 0, tasks.clone())).to_vec();
     let page = exporter.render(&snapshot(workers));
-    let lines: Vec<_> = page
-        .lines()
-        .filter(|l| l.starts_with("tallyflow_consumer_lag_records{"))
-        .collect();
+    let lines: Vec<_> = page.lines().filter(|l| l.starts_with("tallyflow_consumer_lag_records{")).collect();
     assert_eq!(lines.len(), 2_000);
-    assert_eq!(
-        lines
-            .into_iter()
-            .map(str::to_owned)
-            .collect::<BTreeSet<_>>(),
-        expected
-    );
+    assert_eq!(lines.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), expected);
 }
 
 #[test]
 fn a_task_that_moves_away_leaves_no_lag() {
     let exporter = exporter();
     let before = exporter.render(&snapshot(busy()));
-    assert!(
-        before.contains("partition=\"10\"} 60")
-            && before.contains("lag_seconds{stage=\"count\"} 1.5")
-    );
+    assert!(before.contains("partition=\"10\"} 60") && before.contains("lag_seconds{stage=\"count\"} 1.5"));
     let mut workers = busy();
     for view in &mut workers {
         view.status.as_mut().unwrap().tasks.clear();
     }
     let after = exporter.render(&snapshot(workers));
-    for gone in [
-        "consumer_lag_records",
-        "consumer_lag_seconds",
-        "complete_through",
-        "seen_horizon",
-        "NaN",
-    ] {
+    for gone in ["consumer_lag_records", "consumer_lag_seconds", "complete_through", "seen_horizon", "NaN"] {
         assert!(!after.contains(gone), "{gone} in\n{after}");
     }
-    for left in [
-        "restore_remaining_records{stage=\"count\"} 0",
-        "seen_ids{stage=\"count\",tier=\"hot\"} 0",
-    ] {
+    for left in ["restore_remaining_records{stage=\"count\"} 0", "seen_ids{stage=\"count\",tier=\"hot\"} 0"] {
         assert!(after.contains(left), "no {left} in\n{after}");
     }
-    assert!(
-        after.contains("records_total{stage=\"count\",verdict=\"counted\"} 44"),
-        "counters stay"
-    );
+    assert!(after.contains("records_total{stage=\"count\",verdict=\"counted\"} 44"), "counters stay");
     let again = exporter.render(&snapshot(busy()));
-    assert_eq!(
-        samples(&again),
-        samples(&before),
-        "shown again when it comes back"
-    );
+    assert_eq!(samples(&again), samples(&before), "shown again when it comes back");
 }
 
 #[test]
@@ -229,17 +176,10 @@ fn the_page_has_the_labels_that_names_promise() {
         let metric = metric.unwrap_or(Metric::CommitDuration);
         assert!(name.starts_with(metric.name()), "{line}");
         let promised: Vec<_> = metric.labels().iter().map(|l| l.name()).collect();
-        let names: Vec<_> = labels
-            .iter()
-            .map(|(n, _)| *n)
-            .filter(|n| *n != "le")
-            .collect();
+        let names: Vec<_> = labels.iter().map(|(n, _)| *n).filter(|n| *n != "le").collect();
         assert_eq!(names, promised, "{line}");
         for (name, value) in labels {
-            let values = Name::ALL
-                .into_iter()
-                .find(|l| l.name() == name)
-                .map_or(vec![], Name::values);
+            let values = Name::ALL.into_iter().find(|l| l.name() == name).map_or(vec![], Name::values);
             assert!(values.is_empty() || values.contains(&value), "{line}");
         }
     }
@@ -251,21 +191,12 @@ fn split(line: &str) -> (&str, Vec<(&str, &str)>) {
         return (series, vec![]);
     };
     let labels = labels.trim_end_matches('}').split(',');
-    (
-        name,
-        labels
-            .map(|l| l.split_once('=').unwrap())
-            .map(|(n, v)| (n, v.trim_matches('"')))
-            .collect(),
-    )
+    (name, labels.map(|l| l.split_once('=').unwrap()).map(|(n, v)| (n, v.trim_matches('"'))).collect())
 }
 
 #[test]
 fn label_values_are_escaped() {
     let exporter = Exporter::new("a\"b\\c").unwrap();
     let page = exporter.render(&snapshot(vec![]));
-    assert_eq!(
-        samples(&page).first(),
-        Some(&r#"tallyflow_build_info{version="a\"b\\c"} 1"#)
-    );
+    assert_eq!(samples(&page).first(), Some(&r#"tallyflow_build_info{version="a\"b\\c"} 1"#));
 }

@@ -73,9 +73,5 @@ pub(crate) fn snapshot(workers: Vec<WorkerView>) -> Snapshot {
         let sum = totals.entry(worker.stage).or_default();
         sum.add_worker(worker.status.as_ref().unwrap());
     }
-    Snapshot {
-        wall: NOW,
-        workers,
-        totals,
-    }
+    Snapshot { wall: NOW, workers, totals }
 }

@@ -78,17 +78,11 @@ pub fn readiness(workers: &[WorkerView]) -> Result<(), NotReady> {
 /// It speaks of the tasks in this process only.
 pub fn settled(workers: &[WorkerView]) -> bool {
     let all_settled = |status: &WorkerStatus| status.tasks.iter().all(|task| task.settled);
-    readiness(workers).is_ok()
-        && workers
-            .iter()
-            .all(|w| w.status.as_ref().is_some_and(all_settled))
+    readiness(workers).is_ok() && workers.iter().all(|w| w.status.as_ref().is_some_and(all_settled))
 }
 
 fn trouble(view: &WorkerView) -> Option<NotReady> {
-    let id = WorkerId {
-        stage: view.stage,
-        worker: view.worker,
-    };
+    let id = WorkerId { stage: view.stage, worker: view.worker };
     if let Some(reason) = view.status.as_ref().and_then(halted) {
         return Some(NotReady::Halted(id, reason));
     }
@@ -107,33 +101,19 @@ fn trouble(view: &WorkerView) -> Option<NotReady> {
     if !status.joined {
         return Some(NotReady::NotJoined(id));
     }
-    let restoring = status
-        .tasks
-        .iter()
-        .find(|task| task.state == TaskState::Restoring)?;
+    let restoring = status.tasks.iter().find(|task| task.state == TaskState::Restoring)?;
     Some(NotReady::Restoring(id, restore_progress(restoring)))
 }
 
 fn halted(status: &WorkerStatus) -> Option<String> {
-    let task = || {
-        status
-            .tasks
-            .iter()
-            .find(|task| task.state == TaskState::Halted)
-    };
-    status
-        .halted
-        .clone()
-        .or_else(|| task().map(|task| format!("task {}", task.task)))
+    let task = || status.tasks.iter().find(|task| task.state == TaskState::Halted);
+    status.halted.clone().or_else(|| task().map(|task| format!("task {}", task.task)))
 }
 
 fn restore_progress(task: &TaskStatus) -> String {
     match task.restore {
         Some(r) => {
-            format!(
-                "{}: {} of {} records, about {} s to go",
-                task.task, r.done, r.total, r.eta_seconds
-            )
+            format!("{}: {} of {} records, about {} s to go", task.task, r.done, r.total, r.eta_seconds)
         }
         None => task.task.clone(),
     }
@@ -153,44 +133,25 @@ mod tests {
 
     /// Each change to one worker of two, and the reason it makes; the gravest first.
     const CASES: [(Change, &str); 10] = [
-        (
-            |w| status(w).halted = Some("wrong topic".to_owned()),
-            "count worker 1 halted: wrong topic",
-        ),
-        (
-            |w| status(w).tasks[0].state = TaskState::Halted,
-            "count worker 1 halted: task e-1",
-        ),
+        (|w| status(w).halted = Some("wrong topic".to_owned()), "count worker 1 halted: wrong topic"),
+        (|w| status(w).tasks[0].state = TaskState::Halted, "count worker 1 halted: task e-1"),
         (|w| w.ended = true, "count worker 1 has ended"),
-        (
-            |w| w.silent = Duration::from_millis(31_900),
-            "count worker 1 stalled: no sign of life for 31 s",
-        ),
+        (|w| w.silent = Duration::from_millis(31_900), "count worker 1 stalled: no sign of life for 31 s"),
         (
             |w| status(w).disconnected = Some("all brokers down".to_owned()),
             "count worker 1 disconnected: all brokers down",
         ),
         (|w| w.status = None, "count worker 1 is starting"),
-        (
-            |w| status(w).joined = false,
-            "count worker 1 has not joined its group yet",
-        ),
+        (|w| status(w).joined = false, "count worker 1 has not joined its group yet"),
         (
             |w| {
                 let task = &mut status(w).tasks[0];
                 task.state = TaskState::Restoring;
-                task.restore = Some(RestoreStatus {
-                    done: 30,
-                    total: 100,
-                    eta_seconds: 7,
-                });
+                task.restore = Some(RestoreStatus { done: 30, total: 100, eta_seconds: 7 });
             },
             "count worker 1 is restoring e-1: 30 of 100 records, about 7 s to go",
         ),
-        (
-            |w| status(w).tasks[0].state = TaskState::Restoring,
-            "count worker 1 is restoring e-1",
-        ),
+        (|w| status(w).tasks[0].state = TaskState::Restoring, "count worker 1 is restoring e-1"),
         (|w| w.silent = STALLED_AFTER, "ready"),
     ];
 
@@ -230,15 +191,8 @@ mod tests {
     #[test]
     fn lag_is_no_reason_to_be_not_ready_but_is_not_settled() {
         let mut workers = two_workers();
-        workers.push(worker(
-            StageName::Count,
-            2,
-            vec![task("e-2", 7, 7), task("e-3", 7, 9)],
-        ));
-        assert_eq!(
-            (said(&workers).as_str(), settled(&workers)),
-            ("ready", false)
-        );
+        workers.push(worker(StageName::Count, 2, vec![task("e-2", 7, 7), task("e-3", 7, 9)]));
+        assert_eq!((said(&workers).as_str(), settled(&workers)), ("ready", false));
     }
 
     #[test]

@@ -24,8 +24,7 @@ use crate::board::Board;
 use crate::connection::{Connections, IDLE_TIMEOUT, MAX_CONNECTIONS};
 
 /// Where to listen unless told otherwise: loopback, a free port.
-pub const DEFAULT_LISTEN: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// How often histogram samples are folded: at 10 commits a second, some 800 bytes a worker wait for it.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -54,20 +53,13 @@ impl HttpServer {
             .build()
             .map_err(TelemetryError::Thread)?;
         let (listener, address) =
-            bind(&runtime, listen).map_err(|source| TelemetryError::Listen {
-                address: listen,
-                source,
-            })?;
+            bind(&runtime, listen).map_err(|source| TelemetryError::Listen { address: listen, source })?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
             .spawn(move || runtime.block_on(serve(listener, board, stopped)))
             .map_err(TelemetryError::Thread)?;
-        Ok(Self {
-            address,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
     /// The address it listens on, with the port that was found.
@@ -82,11 +74,7 @@ impl HttpServer {
 
     fn end(&mut self) {
         drop(self.stop.take());
-        if self
-            .thread
-            .take()
-            .is_some_and(|thread| thread.join().is_err())
-        {
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the http thread ended in a panic");
         }
     }
@@ -113,8 +101,7 @@ async fn serve(listener: TcpListener, board: Board, stopped: oneshot::Receiver<(
         let _ = closed.await;
     };
     let connections = Connections::new(listener, MAX_CONNECTIONS, IDLE_TIMEOUT);
-    let server =
-        axum::serve(connections, router(board.clone())).with_graceful_shutdown(until_closed);
+    let server = axum::serve(connections, router(board.clone())).with_graceful_shutdown(until_closed);
     let deadline = async {
         let _ = stopped.await;
         drop(close);
@@ -153,10 +140,7 @@ fn router(board: Board) -> Router {
 const FRESH: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
 async fn metrics(State(board): State<Board>) -> Response {
-    let format = (
-        header::CONTENT_TYPE,
-        "text/plain; version=0.0.4; charset=utf-8",
-    );
+    let format = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
     ([format, FRESH], board.metrics()).into_response()
 }
 

@@ -73,16 +73,10 @@ impl Label {
                 }
                 names
             }
-            Self::Result => TransactionResult::ALL
-                .iter()
-                .map(|result| result.name())
-                .collect(),
+            Self::Result => TransactionResult::ALL.iter().map(|result| result.name()).collect(),
             Self::Tier => Tier::ALL.iter().map(|tier| tier.name()).collect(),
             Self::Store => Store::ALL.iter().map(|store| store.name()).collect(),
-            Self::Category => Category::ALL
-                .iter()
-                .map(|category| category.name())
-                .collect(),
+            Self::Category => Category::ALL.iter().map(|category| category.name()).collect(),
             Self::Topic | Self::Partition | Self::Version => Vec::new(),
         }
     }
@@ -219,23 +213,11 @@ mod tests {
             held: 1,
             ..Tallies::default()
         };
-        let read: u64 = Outcome::of_stage(StageName::Intake)
-            .iter()
-            .map(|o| o.tally(&all))
-            .sum();
+        let read: u64 = Outcome::of_stage(StageName::Intake).iter().map(|o| o.tally(&all)).sum();
         assert_eq!((read, all.intake_residual()), (5, 0));
-        let all = Tallies {
-            admitted: 4,
-            counted: 1,
-            duplicate: 1,
-            conflict: 1,
-            late: 1,
-            ..Tallies::default()
-        };
-        let read: u64 = Outcome::of_stage(StageName::Count)
-            .iter()
-            .map(|o| o.tally(&all))
-            .sum();
+        let all =
+            Tallies { admitted: 4, counted: 1, duplicate: 1, conflict: 1, late: 1, ..Tallies::default() };
+        let read: u64 = Outcome::of_stage(StageName::Count).iter().map(|o| o.tally(&all)).sum();
         assert_eq!((read, all.count_residual()), (4, 0));
     }
 
@@ -244,10 +226,7 @@ mod tests {
         for label in Label::ALL {
             let mut values = label.values();
             for value in &values {
-                assert!(
-                    value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
-                    "{value}"
-                );
+                assert!(value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{value}");
             }
             let before = values.len();
             values.sort_unstable();

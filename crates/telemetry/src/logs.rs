@@ -27,10 +27,7 @@ pub const FILTER_VARIABLE: &str = "TALLYFLOW_LOG";
 /// [`TelemetryError::LogFilter`] where the variable cannot be read, [`TelemetryError::LogsStarted`] the second time.
 pub fn init(json: bool, level: Level) -> Result<(), TelemetryError> {
     let filter = filter(std::env::var_os(FILTER_VARIABLE).as_deref(), level)?;
-    let colour = colour(
-        std::io::stderr().is_terminal(),
-        std::env::var_os("NO_COLOR").as_deref(),
-    );
+    let colour = colour(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
     let subscriber = subscriber(json, filter, colour, std::io::stderr);
     tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::LogsStarted)
 }
@@ -42,32 +39,18 @@ fn colour(terminal: bool, no_color: Option<&OsStr>) -> bool {
 
 fn filter(text: Option<&OsStr>, level: Level) -> Result<EnvFilter, TelemetryError> {
     let text = text.unwrap_or_default();
-    let refuse = |reason: String| TelemetryError::LogFilter {
-        text: text.to_string_lossy().into_owned(),
-        reason,
-    };
-    let readable = text
-        .to_str()
-        .ok_or_else(|| refuse("not UTF-8".to_owned()))?;
+    let refuse =
+        |reason: String| TelemetryError::LogFilter { text: text.to_string_lossy().into_owned(), reason };
+    let readable = text.to_str().ok_or_else(|| refuse("not UTF-8".to_owned()))?;
     // A later directive for the same target replaces an earlier one, so the variable has the last word.
-    EnvFilter::builder()
-        .parse(format!("{level},{readable}"))
-        .map_err(|error| refuse(error.to_string()))
+    EnvFilter::builder().parse(format!("{level},{readable}")).map_err(|error| refuse(error.to_string()))
 }
 
-fn subscriber<W>(
-    json: bool,
-    filter: EnvFilter,
-    colour: bool,
-    writer: W,
-) -> Box<dyn Subscriber + Send + Sync>
+fn subscriber<W>(json: bool, filter: EnvFilter, colour: bool, writer: W) -> Box<dyn Subscriber + Send + Sync>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_writer(writer);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(writer);
     if json {
         let json = builder.json().flatten_event(true).with_ansi(false);
         Box::new(json.with_current_span(false).with_span_list(false).finish())
@@ -142,22 +125,14 @@ mod tests {
             (Some("tallyflow_telemetry=off"), 0),
             (Some("warn,tallyflow_telemetry=info"), 1),
         ] {
-            assert_eq!(
-                logged(false, variable, false).lines().count(),
-                lines,
-                "{variable:?}"
-            );
+            assert_eq!(logged(false, variable, false).lines().count(), lines, "{variable:?}");
         }
     }
 
     #[test]
     fn a_filter_that_cannot_be_read_is_said() {
-        let error = filter(Some(OsStr::new("tallyflow=loud")), Level::INFO)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("cannot read the log filter \"tallyflow=loud\" in TALLYFLOW_LOG: ")
-        );
+        let error = filter(Some(OsStr::new("tallyflow=loud")), Level::INFO).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read the log filter \"tallyflow=loud\" in TALLYFLOW_LOG: "));
     }
 
     #[test]

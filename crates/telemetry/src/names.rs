@@ -7,9 +7,8 @@ use crate::labels::Label;
 
 /// Upper bounds of `commit_duration_seconds`: 1-2-5 steps from a millisecond, below which nobody looks, to the
 /// default transaction timeout (10 s), beyond which the broker aborts.
-pub const COMMIT_SECONDS: [f64; 13] = [
-    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
-];
+pub const COMMIT_SECONDS: [f64; 13] =
+    [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
 
 /// What a metric does over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,14 +167,12 @@ impl Metric {
     pub const fn unit(self) -> Unit {
         match self {
             Self::Records | Self::LedgerResidual => Unit::Events,
-            Self::OutputRecords
-            | Self::ConsumerLagRecords
-            | Self::RestoreRemaining
-            | Self::DeadLetters => Unit::Records,
-            Self::CommitDuration
-            | Self::ConsumerLagSeconds
-            | Self::CompleteThrough
-            | Self::SeenHorizon => Unit::Seconds,
+            Self::OutputRecords | Self::ConsumerLagRecords | Self::RestoreRemaining | Self::DeadLetters => {
+                Unit::Records
+            }
+            Self::CommitDuration | Self::ConsumerLagSeconds | Self::CompleteThrough | Self::SeenHorizon => {
+                Unit::Seconds
+            }
             Self::SeenIds => Unit::Ids,
             Self::StateBytes => Unit::Bytes,
             Self::Transactions | Self::Rebalances => Unit::Times,
@@ -214,9 +211,7 @@ impl Metric {
             Self::OutputRecords => "Records written by the workers here, by topic",
             Self::CommitDuration => "How long commits took, over all workers here",
             Self::Transactions => "Transactions, by how they ended",
-            Self::ConsumerLagRecords => {
-                "Offsets between a task's position and the end of its partition"
-            }
+            Self::ConsumerLagRecords => "Offsets between a task's position and the end of its partition",
             Self::ConsumerLagSeconds => {
                 "How long the oldest unread record can have waited, in the task that is furthest behind"
             }
@@ -225,9 +220,7 @@ impl Metric {
             }
             Self::RestoreRemaining => "Records still to read before all tasks here are running",
             Self::SeenIds => "Ids remembered by the tasks here",
-            Self::SeenHorizon => {
-                "How far back copies are recognised, in the task that remembers least"
-            }
+            Self::SeenHorizon => "How far back copies are recognised, in the task that remembers least",
             Self::StateBytes => "State of the tasks here",
             Self::Rebalances => "Rebalances of the stage's group seen by the workers here",
             Self::DeadLetters => "Records written to the dead letter topic, by reason",
@@ -243,11 +236,7 @@ mod tests {
     const PAGE: &str = include_str!("../../../docs/metrics.md");
 
     fn metric_row(metric: Metric) -> String {
-        let labels: Vec<_> = metric
-            .labels()
-            .iter()
-            .map(|l| format!("`{}`", l.name()))
-            .collect();
+        let labels: Vec<_> = metric.labels().iter().map(|l| format!("`{}`", l.name())).collect();
         format!(
             "| `{}` | {} | {} | {} | {} |",
             metric.name(),
@@ -264,9 +253,7 @@ mod tests {
     }
 
     fn page_rows(start: &str) -> Vec<&'static str> {
-        PAGE.lines()
-            .filter(|line| line.starts_with(start))
-            .collect()
+        PAGE.lines().filter(|line| line.starts_with(start)).collect()
     }
 
     #[test]
@@ -278,21 +265,14 @@ mod tests {
     #[test]
     fn the_page_lists_every_closed_label() {
         for row in Label::ALL.into_iter().filter_map(label_row) {
-            assert!(
-                PAGE.lines().any(|line| line == row),
-                "docs/metrics.md lacks\n{row}"
-            );
+            assert!(PAGE.lines().any(|line| line == row), "docs/metrics.md lacks\n{row}");
         }
     }
 
     #[test]
     fn the_page_lists_the_buckets() {
         let bounds: Vec<_> = COMMIT_SECONDS.iter().map(f64::to_string).collect();
-        assert!(
-            PAGE.contains(&bounds.join(", ")),
-            "docs/metrics.md lacks {}",
-            bounds.join(", ")
-        );
+        assert!(PAGE.contains(&bounds.join(", ")), "docs/metrics.md lacks {}", bounds.join(", "));
     }
 
     #[test]
@@ -300,25 +280,10 @@ mod tests {
         for metric in Metric::ALL {
             let name = metric.name();
             assert!(name.starts_with("tallyflow_"), "{name}");
-            assert!(
-                name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
-                "{name}"
-            );
-            assert_eq!(
-                name.ends_with("_total"),
-                metric.kind() == Kind::Counter,
-                "{name}"
-            );
-            assert_eq!(
-                name.ends_with("_seconds"),
-                metric.unit() == Unit::Seconds,
-                "{name}"
-            );
-            assert_eq!(
-                name.ends_with("_bytes"),
-                metric.unit() == Unit::Bytes,
-                "{name}"
-            );
+            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
+            assert_eq!(name.ends_with("_total"), metric.kind() == Kind::Counter, "{name}");
+            assert_eq!(name.ends_with("_seconds"), metric.unit() == Unit::Seconds, "{name}");
+            assert_eq!(name.ends_with("_bytes"), metric.unit() == Unit::Bytes, "{name}");
         }
     }
 

@@ -33,11 +33,7 @@ pub(crate) fn status(process: &Process, snapshot: &Snapshot) -> serde_json::Valu
         settled: health::settled(&snapshot.workers),
         ready: ready.is_ok(),
         reason: ready.err().map(|reason| reason.to_string()),
-        stages: snapshot
-            .stages()
-            .into_iter()
-            .map(|stage| StageReport::of(snapshot, stage))
-            .collect(),
+        stages: snapshot.stages().into_iter().map(|stage| StageReport::of(snapshot, stage)).collect(),
     };
     // Only maps with keys that are not text fail, and there are none.
     serde_json::to_value(document).unwrap_or_default()
@@ -63,10 +59,7 @@ struct StageReport<'a> {
 
 impl<'a> StageReport<'a> {
     fn of(snapshot: &'a Snapshot, stage: StageName) -> Self {
-        let workers = snapshot
-            .workers
-            .iter()
-            .filter(|worker| worker.stage == stage);
+        let workers = snapshot.workers.iter().filter(|worker| worker.stage == stage);
         Self {
             stage: stage.name(),
             tasks: snapshot.tasks(stage).iter().map(TaskReport::of).collect(),
@@ -120,11 +113,7 @@ struct RestoreReport {
 
 impl From<RestoreStatus> for RestoreReport {
     fn from(restore: RestoreStatus) -> Self {
-        Self {
-            done: restore.done,
-            total: restore.total,
-            eta_seconds: restore.eta_seconds,
-        }
+        Self { done: restore.done, total: restore.total, eta_seconds: restore.eta_seconds }
     }
 }
 
@@ -210,11 +199,7 @@ mod tests {
     use crate::fixtures::{snapshot, task, worker};
 
     fn process() -> Process {
-        Process {
-            app: "shop".to_owned(),
-            slot: 3,
-            version: "1.2.3".to_owned(),
-        }
+        Process { app: "shop".to_owned(), slot: 3, version: "1.2.3".to_owned() }
     }
 
     fn tallies(set: &[(&str, u64)]) -> serde_json::Value {
@@ -228,20 +213,11 @@ mod tests {
     #[test]
     fn golden_status() {
         let mut intake = task("events-0", 40, 45);
-        intake.tallies = Tallies {
-            received: 40,
-            admitted: 38,
-            late: 2,
-            ..Tallies::default()
-        };
+        intake.tallies = Tallies { received: 40, admitted: 38, late: 2, ..Tallies::default() };
         let mut count = task("shop.entries-2", 0, 0);
         count.state = TaskState::Restoring;
         (count.position, count.end, count.complete_through) = (None, None, None);
-        count.restore = Some(RestoreStatus {
-            done: 30,
-            total: 100,
-            eta_seconds: 7,
-        });
+        count.restore = Some(RestoreStatus { done: 30, total: 100, eta_seconds: 7 });
         let mut silent = worker(StageName::Count, 1, vec![count]);
         silent.silent = Duration::from_millis(2_700);
         silent.status.as_mut().unwrap().disconnected = Some("all brokers down".to_owned());
@@ -278,11 +254,7 @@ mod tests {
         let board = snapshot(vec![worker(StageName::Count, 0, vec![task("e-0", 9, 9)])]);
         let document = status(&process(), &board);
         assert_eq!(
-            (
-                &document["settled"],
-                &document["ready"],
-                &document["reason"]
-            ),
+            (&document["settled"], &document["ready"], &document["reason"]),
             (&json!(true), &json!(true), &json!(null))
         );
     }

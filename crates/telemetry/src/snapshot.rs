@@ -152,20 +152,8 @@ mod tests {
             ("nothing unread", 10, ago(9_000), None, Some(0)),
             ("never read", 15, None, None, None),
             ("behind", 15, ago(9_000), None, Some(9_000)),
-            (
-                "silent for long, then a record",
-                15,
-                ago(3_600_000),
-                ago(40),
-                Some(40),
-            ),
-            (
-                "fell behind long ago",
-                15,
-                ago(2_000),
-                ago(60_000),
-                Some(2_000),
-            ),
+            ("silent for long, then a record", 15, ago(3_600_000), ago(40), Some(40)),
+            ("fell behind long ago", 15, ago(2_000), ago(60_000), Some(2_000)),
             ("a clock that runs ahead", 15, ago(-500), None, Some(0)),
         ] {
             let mut task = task("events-0", 10, end);
@@ -176,11 +164,7 @@ mod tests {
 
     #[test]
     fn a_task_between_two_workers_is_shown_once() {
-        let mut old = worker(
-            StageName::Count,
-            0,
-            vec![task("e-2", 10, 90), task("e-10", 1, 1)],
-        );
+        let mut old = worker(StageName::Count, 0, vec![task("e-2", 10, 90), task("e-10", 1, 1)]);
         old.silent = Duration::from_millis(900);
         let new = worker(StageName::Count, 1, vec![task("e-2", 80, 90)]);
         let board = snapshot(vec![old, new]);
@@ -189,13 +173,7 @@ mod tests {
             .iter()
             .map(|t| (t.status.task.clone(), t.worker, t.lag_records))
             .collect();
-        assert_eq!(
-            seen,
-            [
-                ("e-2".to_owned(), 1, Some(10)),
-                ("e-10".to_owned(), 0, Some(0))
-            ]
-        );
+        assert_eq!(seen, [("e-2".to_owned(), 1, Some(10)), ("e-10".to_owned(), 0, Some(0))]);
     }
 
     #[test]
@@ -205,9 +183,6 @@ mod tests {
         let mut running = worker(StageName::Count, 1, vec![task("e-2", 80, 90)]);
         running.silent = Duration::from_millis(900);
         let board = snapshot(vec![ended, running]);
-        assert_eq!(
-            board.tasks(StageName::Count).first().map(|t| t.worker),
-            Some(1)
-        );
+        assert_eq!(board.tasks(StageName::Count).first().map(|t| t.worker), Some(1));
     }
 }

@@ -80,17 +80,9 @@ impl StageGauges {
         let mut tasks = snapshot.tasks(stage);
         tasks.retain(|task| !task.ended);
         let mut gauges = Self {
-            lag_seconds: tasks
-                .iter()
-                .filter_map(|task| task.lag_ms)
-                .max()
-                .map(seconds),
+            lag_seconds: tasks.iter().filter_map(|task| task.lag_ms).max().map(seconds),
             complete_through_seconds: least_watermark(&tasks).map(seconds),
-            seen_horizon_seconds: tasks
-                .iter()
-                .filter_map(|t| t.status.seen_horizon_ms)
-                .min()
-                .map(seconds),
+            seen_horizon_seconds: tasks.iter().filter_map(|t| t.status.seen_horizon_ms).min().map(seconds),
             ..Self::default()
         };
         for task in &tasks {
@@ -121,10 +113,8 @@ pub fn seconds(ms: i64) -> f64 {
 }
 
 fn least_watermark(tasks: &[TaskView<'_>]) -> Option<i64> {
-    let known: Option<Vec<i64>> = tasks
-        .iter()
-        .map(|task| task.status.complete_through.map(|time| time.0))
-        .collect();
+    let known: Option<Vec<i64>> =
+        tasks.iter().map(|task| task.status.complete_through.map(|time| time.0)).collect();
     known?.into_iter().min()
 }
 
@@ -137,45 +127,19 @@ mod tests {
 
     #[test]
     fn two_workers_add_up() {
-        let mut workers = vec![
-            worker(StageName::Intake, 0, vec![]),
-            worker(StageName::Intake, 1, vec![]),
-        ];
+        let mut workers = vec![worker(StageName::Intake, 0, vec![]), worker(StageName::Intake, 1, vec![])];
         for (view, n) in workers.iter_mut().zip([1, 10]) {
             let status = view.status.as_mut().unwrap();
-            status.verdicts = Tallies {
-                received: 3 * n,
-                admitted: 2 * n,
-                late: n,
-                ..Tallies::default()
-            };
-            (
-                status.committed,
-                status.aborted,
-                status.fenced,
-                status.rebalances,
-            ) = (n, 2 * n, 3 * n, 4 * n);
+            status.verdicts = Tallies { received: 3 * n, admitted: 2 * n, late: n, ..Tallies::default() };
+            (status.committed, status.aborted, status.fenced, status.rebalances) = (n, 2 * n, 3 * n, 4 * n);
             status.output_records.insert("shop.entries".to_owned(), n);
             status.output_records.insert(format!("only-{n}"), n);
             status.dead_letters.insert(Category::TooLarge, n);
         }
         let sums = &snapshot(workers).totals[&StageName::Intake];
-        assert_eq!(
-            (
-                sums.verdicts.received,
-                sums.verdicts.admitted,
-                sums.verdicts.late
-            ),
-            (33, 22, 11)
-        );
-        assert_eq!(
-            (sums.committed, sums.aborted, sums.fenced, sums.rebalances),
-            (11, 22, 33, 44)
-        );
-        assert_eq!(
-            sums.output_records.values().copied().collect::<Vec<_>>(),
-            [1, 10, 11]
-        );
+        assert_eq!((sums.verdicts.received, sums.verdicts.admitted, sums.verdicts.late), (33, 22, 11));
+        assert_eq!((sums.committed, sums.aborted, sums.fenced, sums.rebalances), (11, 22, 33, 44));
+        assert_eq!(sums.output_records.values().copied().collect::<Vec<_>>(), [1, 10, 11]);
         assert_eq!(sums.dead_letters[&Category::TooLarge], 11);
     }
 
@@ -189,16 +153,10 @@ mod tests {
         (two.seen_hot, two.seen_cold, two.memory_bytes) = (10, 20, 30);
         two.seen_horizon_ms = Some(43_200_500);
         two.residual = -4;
-        two.restore = Some(RestoreStatus {
-            done: 30,
-            total: 100,
-            eta_seconds: 7,
-        });
+        two.restore = Some(RestoreStatus { done: 30, total: 100, eta_seconds: 7 });
         two.complete_through = Some(TimestampMs(NOW.0 - 60_000));
-        let board = snapshot(vec![
-            worker(StageName::Count, 0, vec![one]),
-            worker(StageName::Count, 1, vec![two]),
-        ]);
+        let board =
+            snapshot(vec![worker(StageName::Count, 0, vec![one]), worker(StageName::Count, 1, vec![two])]);
         let gauges = StageGauges::of(&board, StageName::Count);
         let lags = BTreeMap::from([(("e".to_owned(), 0), 0), (("e".to_owned(), 1), 60)]);
         let expected = StageGauges {
@@ -213,25 +171,15 @@ mod tests {
             memory_bytes: 33,
         };
         assert_eq!(gauges, expected);
-        assert_eq!(
-            StageGauges::of(&board, StageName::Intake),
-            StageGauges::default()
-        );
+        assert_eq!(StageGauges::of(&board, StageName::Intake), StageGauges::default());
     }
 
     #[test]
     fn one_unknown_watermark_makes_the_stage_unknown() {
         let mut unknown = task("e-1", 0, 0);
         unknown.complete_through = None;
-        let board = snapshot(vec![worker(
-            StageName::Count,
-            0,
-            vec![task("e-0", 0, 0), unknown],
-        )]);
-        assert_eq!(
-            StageGauges::of(&board, StageName::Count).complete_through_seconds,
-            None
-        );
+        let board = snapshot(vec![worker(StageName::Count, 0, vec![task("e-0", 0, 0), unknown])]);
+        assert_eq!(StageGauges::of(&board, StageName::Count).complete_through_seconds, None);
     }
 
     #[test]
@@ -239,9 +187,6 @@ mod tests {
         let mut ended = worker(StageName::Count, 0, vec![task("e-0", 0, 50)]);
         ended.ended = true;
         let board = snapshot(vec![ended]);
-        assert_eq!(
-            StageGauges::of(&board, StageName::Count),
-            StageGauges::default()
-        );
+        assert_eq!(StageGauges::of(&board, StageName::Count), StageGauges::default());
     }
 }

@@ -1,11 +1,6 @@
 //! The HTTP server as a client sees it: real requests over loopback.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -33,23 +28,13 @@ impl Answer {
 
 fn ask(address: SocketAddr, method: &str, path: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n"
-    )
-    .unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    write!(stream, "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let code = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer {
-        code,
-        head: head.to_ascii_lowercase(),
-        body: body.to_owned(),
-    }
+    Answer { code, head: head.to_ascii_lowercase(), body: body.to_owned() }
 }
 
 fn status(joined: bool) -> WorkerStatus {
@@ -83,11 +68,7 @@ fn status(joined: bool) -> WorkerStatus {
         rebalances: 1,
         output_records: BTreeMap::new(),
         dead_letters: BTreeMap::new(),
-        verdicts: Tallies {
-            received: 7,
-            admitted: 7,
-            ..Tallies::default()
-        },
+        verdicts: Tallies { received: 7, admitted: 7, ..Tallies::default() },
     }
 }
 
@@ -118,42 +99,23 @@ fn a_worker_from_start_to_end() {
 
     let answer = ask(server.address(), "GET", "/status");
     let document = answer.json();
-    assert!(
-        answer.head.contains("content-type: application/json"),
-        "{}",
-        answer.head
-    );
+    assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
     assert_eq!(document["app"], "shop");
     assert_eq!(document["settled"], true);
     assert_eq!(document["stages"][0]["stage"], "intake");
     let task = &document["stages"][0]["tasks"][0];
-    assert_eq!(
-        (&task["task"], &task["position"]),
-        (&json!("events-0"), &json!(7))
-    );
-    assert_eq!(
-        (&task["lag_records"], &task["complete_through"]),
-        (&json!(0), &json!(null))
-    );
+    assert_eq!((&task["task"], &task["position"]), (&json!("events-0"), &json!(7)));
+    assert_eq!((&task["lag_records"], &task["complete_through"]), (&json!(0), &json!(null)));
 
     let page = ask(server.address(), "GET", "/metrics");
-    assert!(
-        page.head
-            .contains("content-type: text/plain; version=0.0.4"),
-        "{}",
-        page.head
-    );
+    assert!(page.head.contains("content-type: text/plain; version=0.0.4"), "{}", page.head);
     for line in [
         "tallyflow_records_total{stage=\"intake\",verdict=\"admitted\"} 7",
         "tallyflow_consumer_lag_records{stage=\"intake\",topic=\"events\",partition=\"0\"} 0",
         "tallyflow_commit_duration_seconds_bucket{le=\"0.02\"} 1",
         "tallyflow_build_info{version=\"1.2.3\"} 1",
     ] {
-        assert!(
-            page.body.lines().any(|l| l == line),
-            "no {line} in\n{}",
-            page.body
-        );
+        assert!(page.body.lines().any(|l| l == line), "no {line} in\n{}", page.body);
     }
 
     drop(observer);
@@ -175,10 +137,7 @@ fn only_get_and_head_and_known_paths() {
     ] {
         let answer = ask(server.address(), method, path);
         assert_eq!(answer.code, code, "{method} {path}");
-        assert!(
-            method != "HEAD" || answer.body.is_empty(),
-            "{method} {path}"
-        );
+        assert!(method != "HEAD" || answer.body.is_empty(), "{method} {path}");
     }
 }
 
@@ -187,11 +146,7 @@ fn an_address_that_is_taken_is_said() {
     let (board, server) = server();
     let error = HttpServer::start(server.address(), board).unwrap_err();
     assert!(matches!(error, TelemetryError::Listen { address, .. } if address == server.address()));
-    assert!(
-        error
-            .to_string()
-            .starts_with(&format!("cannot listen on {}: ", server.address()))
-    );
+    assert!(error.to_string().starts_with(&format!("cannot listen on {}: ", server.address())));
 }
 
 #[test]

@@ -9,8 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tallyflow_core::plan::{
-    AppendTime, Emit, EnginePlan, Format, InputPlan, Names, Plan, RecordLimits, TimePlan,
-    WindowPlan,
+    AppendTime, Emit, EnginePlan, Format, InputPlan, Names, Plan, RecordLimits, TimePlan, WindowPlan,
 };
 
 use crate::Source;
@@ -43,21 +42,12 @@ pub(crate) fn resolve(
         found
             .map_err(|why| {
                 let help = "set it, or write the value itself";
-                report.add(
-                    setting.at,
-                    Code::Unresolved,
-                    format!("`{path}`: {why}"),
-                    help,
-                );
+                report.add(setting.at, Code::Unresolved, format!("`{path}`: {why}"), help);
             })
             .ok()
     };
     let brokers = match source.brokers {
-        Some(given) => Some(Placed {
-            value: given.to_owned(),
-            at: 0,
-            written: false,
-        }),
+        Some(given) => Some(Placed { value: given.to_owned(), at: 0, written: false }),
         None => written.brokers.as_ref().and_then(|setting| {
             let text = value("kafka.brokers", setting)?;
             Some(setting.clone().map(|_| text.trim().to_owned()))
@@ -73,21 +63,15 @@ pub(crate) fn resolve(
 }
 
 /// The value, or why there is none; the reason names the variable or file and never a value.
-fn resolve_one(
-    setting: &Setting,
-    folder: &Path,
-    environment: &dyn Environment,
-) -> Result<String, String> {
+fn resolve_one(setting: &Setting, folder: &Path, environment: &dyn Environment) -> Result<String, String> {
     match setting {
         Setting::Literal(text) => Ok(text.clone()),
-        Setting::Variable(name) => environment
-            .variable(name)
-            .map_err(|why| format!("the environment variable {name} {why}")),
+        Setting::Variable(name) => {
+            environment.variable(name).map_err(|why| format!("the environment variable {name} {why}"))
+        }
         Setting::File(name) => {
             let path = folder.join(name);
-            let text = environment
-                .file(&path)
-                .map_err(|why| format!("the file {} {why}", path.display()))?;
+            let text = environment.file(&path).map_err(|why| format!("the file {} {why}", path.display()))?;
             // Files of secrets end with a line break that is not part of the secret.
             let text = text.strip_suffix('\n').unwrap_or(&text);
             Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
@@ -101,11 +85,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// Builds the deployment.
-pub(crate) fn deployment(
-    written: &Written,
-    resolved: Resolved,
-    source: Source<'_>,
-) -> Option<Deployment> {
+pub(crate) fn deployment(written: &Written, resolved: Resolved, source: Source<'_>) -> Option<Deployment> {
     let app = written.app.as_ref()?.value.as_str();
     Some(Deployment {
         plan: plan(written, app, source)?,
@@ -117,10 +97,7 @@ pub(crate) fn deployment(
         },
         http_listen: written.listen.as_ref()?.value.parse().ok()?,
         create_topics: of(&written.engine.create_topics)?,
-        schemas_registry: written
-            .registry
-            .as_ref()
-            .map(|url| Secret::new(url.value.as_str())),
+        schemas_registry: written.registry.as_ref().map(|url| Secret::new(url.value.as_str())),
         failures: FailurePlan {
             max_retries: of(&written.failures.max_retries)?,
             base_ms: of(&written.failures.base_ms)?,
@@ -130,18 +107,10 @@ pub(crate) fn deployment(
 }
 
 fn plan(written: &Written, app: &str, source: Source<'_>) -> Option<Plan> {
-    let Written {
-        count,
-        intake,
-        engine,
-        ..
-    } = written;
+    let Written { count, intake, engine, .. } = written;
     let dimensions = count.dimensions.iter().flat_map(|names| &names.value);
-    let namespaces: Vec<String> = written
-        .namespaces
-        .iter()
-        .map(|namespace| namespace.name.value.clone())
-        .collect();
+    let namespaces: Vec<String> =
+        written.namespaces.iter().map(|namespace| namespace.name.value.clone()).collect();
     Some(Plan {
         app: app.to_owned(),
         inputs: written.inputs.iter().map(input).collect::<Option<_>>()?,

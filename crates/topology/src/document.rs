@@ -23,18 +23,9 @@ pub(crate) fn parse(text: &str, given: Option<&str>, report: &mut Report<'_>) ->
     for error in &errors {
         let at = error.span().map_or(text.len(), |span| span.start);
         let help = "the file is TOML 1.1: see https://toml.io";
-        report.add(
-            at,
-            Code::Syntax,
-            format!("this is not TOML: {}", error.message()),
-            help,
-        );
+        report.add(at, Code::Syntax, format!("this is not TOML: {}", error.message()), help);
     }
-    let place = Place {
-        pattern: "",
-        path: "",
-        at: 0,
-    };
+    let place = Place { pattern: "", path: "", at: 0 };
     Walk { given, report }.table(place, Found::Written(root.get_ref()))
 }
 
@@ -68,18 +59,9 @@ struct Walk<'r, 'a> {
 impl Walk<'_, '_> {
     /// Reads a table.
     fn table(&mut self, place: Place<'_>, found: Found<'_, '_>) -> Table {
-        let mut table = Table {
-            sound: !matches!(found, Found::Misread),
-            ..Table::empty(place.at)
-        };
-        let written = if let Found::Written(written) = found {
-            Some(written)
-        } else {
-            None
-        };
-        let excused = written
-            .map(|written| self.unknown_keys(place, written))
-            .unwrap_or_default();
+        let mut table = Table { sound: !matches!(found, Found::Misread), ..Table::empty(place.at) };
+        let written = if let Found::Written(written) = found { Some(written) } else { None };
+        let excused = written.map(|written| self.unknown_keys(place, written)).unwrap_or_default();
         for key in keys_of(place.pattern).filter(|key| key.name() != "*") {
             let entry = written.and_then(|written| written.get_key_value(key.name()));
             match entry {
@@ -97,11 +79,8 @@ impl Walk<'_, '_> {
     /// those that were probably meant, and all of them where a key of a later version stands in their place.
     fn unknown_keys(&mut self, place: Place<'_>, found: &DeTable<'_>) -> Vec<&'static str> {
         let known: Vec<&Key> = keys_of(place.pattern).collect();
-        let usable: Vec<&Key> = known
-            .iter()
-            .copied()
-            .filter(|key| !matches!(key.kind, Kind::Later(_)))
-            .collect();
+        let usable: Vec<&Key> =
+            known.iter().copied().filter(|key| !matches!(key.kind, Kind::Later(_))).collect();
         let mut excused = Vec::new();
         for (name, _) in found.iter() {
             let written = name.get_ref().as_ref();
@@ -118,8 +97,7 @@ impl Walk<'_, '_> {
                 path => format!("in [{path}]"),
             };
             let message = format!("unknown key `{}` {table}", suggest::quoted(written));
-            self.report
-                .add(name.span().start, Code::UnknownKey, message, help);
+            self.report.add(name.span().start, Code::UnknownKey, message, help);
         }
         excused
     }
@@ -133,37 +111,25 @@ impl Walk<'_, '_> {
         table: &mut Table,
     ) {
         let (own_path, at) = (join(path, key.name()), name.span().start);
-        let place = Place {
-            pattern: key.path,
-            path: &own_path,
-            at,
-        };
+        let place = Place { pattern: key.path, path: &own_path, at };
         match (key.kind, value.get_ref()) {
             (Kind::Later(code), _) => {
                 let message = format!("`{own_path}` is not in this version");
                 self.report.add(at, code, message, later_help(code));
             }
             (Kind::Table, DeValue::Table(found)) => {
-                table
-                    .tables
-                    .insert(key.name(), self.table(place, Found::Written(found)));
+                table.tables.insert(key.name(), self.table(place, Found::Written(found)));
             }
             (Kind::Named, DeValue::Table(found)) => {
                 table.tables.insert(key.name(), self.named(place, found));
             }
             (Kind::Table | Kind::Named, other) => {
                 values::wrong_type(&own_path, value.span().start, key.kind, other, self.report);
-                table
-                    .tables
-                    .insert(key.name(), self.table(place, Found::Misread));
+                table.tables.insert(key.name(), self.table(place, Found::Misread));
             }
             (kind, _) => {
                 if let Some(read) = values::read(kind, &own_path, value, self.report) {
-                    let read = Placed {
-                        value: read,
-                        at: value.span().start,
-                        written: true,
-                    };
+                    let read = Placed { value: read, at: value.span().start, written: true };
                     table.values.insert(key.name(), read);
                 }
             }
@@ -177,18 +143,9 @@ impl Walk<'_, '_> {
         for (name, value) in found.iter() {
             let (path, at) = (join(place.path, name.get_ref()), name.span().start);
             if let DeValue::Table(inner) = value.get_ref() {
-                let name = Placed {
-                    value: name.get_ref().to_string(),
-                    at,
-                    written: true,
-                };
-                let place = Place {
-                    pattern: &pattern,
-                    path: &path,
-                    at,
-                };
-                all.named
-                    .push((name, self.table(place, Found::Written(inner))));
+                let name = Placed { value: name.get_ref().to_string(), at, written: true };
+                let place = Place { pattern: &pattern, path: &path, at };
+                all.named.push((name, self.table(place, Found::Written(inner))));
             } else {
                 let at = value.span().start;
                 values::wrong_type(&path, at, Kind::Table, value.get_ref(), self.report);
@@ -204,40 +161,20 @@ impl Walk<'_, '_> {
         let at = table.at;
         let own_path = join(path, key.name());
         if matches!(key.kind, Kind::Table | Kind::Named) {
-            let place = Place {
-                pattern: key.path,
-                path: &own_path,
-                at,
-            };
-            let found = if excused {
-                Found::Misread
-            } else {
-                Found::Absent
-            };
+            let place = Place { pattern: key.path, path: &own_path, at };
+            let found = if excused { Found::Misread } else { Found::Absent };
             table.tables.insert(key.name(), self.table(place, found));
             return;
         }
         match key.default {
             Default::Required if !excused && self.given != Some(key.path) => {
-                let table = if path.is_empty() {
-                    String::new()
-                } else {
-                    format!(" in [{path}]")
-                };
+                let table = if path.is_empty() { String::new() } else { format!(" in [{path}]") };
                 let help = format!("write {} = …{table}: {}", key.name(), key.meaning);
-                self.report
-                    .add(at, Code::Missing, format!("`{own_path}` is missing"), help);
+                self.report.add(at, Code::Missing, format!("`{own_path}` is missing"), help);
             }
             Default::Value(text) => {
                 if let Some(value) = default_value(key.kind, text) {
-                    table.values.insert(
-                        key.name(),
-                        Placed {
-                            value,
-                            at,
-                            written: false,
-                        },
-                    );
+                    table.values.insert(key.name(), Placed { value, at, written: false });
                 }
             }
             Default::Required | Default::Absent | Default::Computed(_) => {}
@@ -267,9 +204,5 @@ fn later_help(code: Code) -> &'static str {
 /// A path with one more name, quoted where TOML wants it.
 pub(crate) fn join(path: &str, name: &str) -> String {
     let name = suggest::quoted(name);
-    if path.is_empty() {
-        name
-    } else {
-        format!("{path}.{name}")
-    }
+    if path.is_empty() { name } else { format!("{path}.{name}") }
 }

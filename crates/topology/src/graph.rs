@@ -21,10 +21,8 @@ use crate::units::duration_text;
 pub fn ascii(deployment: &Deployment) -> String {
     let Deployment { plan, names, .. } = deployment;
     let inputs: Vec<String> = plan.inputs.iter().map(input_line).collect();
-    let (intake, count) = (
-        stage_title("intake", plan.intake_workers),
-        stage_title("count", plan.count_workers),
-    );
+    let (intake, count) =
+        (stage_title("intake", plan.intake_workers), stage_title("count", plan.count_workers));
     let mut lines = vec![format!("app {}", plan.app), String::new()];
     lines.extend(inputs);
     lines.extend([
@@ -35,20 +33,13 @@ pub fn ascii(deployment: &Deployment) -> String {
         format!("  |--> {}  late and future events", names.late),
         format!("  |--> {}  its books", names.ledger),
         "  v".to_owned(),
-        format!(
-            "{}  packed entries, {}",
-            names.entries,
-            partitions(plan.entries_partitions)
-        ),
+        format!("{}  packed entries, {}", names.entries, partitions(plan.entries_partitions)),
         "  |".to_owned(),
         "  v".to_owned(),
         format!("[{count}]"),
     ]);
     lines.extend([
-        format!(
-            "  |    dedup: ids are remembered for {}",
-            duration_text(plan.limits.remember_ms)
-        ),
+        format!("  |    dedup: ids are remembered for {}", duration_text(plan.limits.remember_ms)),
         format!(
             "  |    tally: per {}, slices of {}",
             counter_key(deployment),
@@ -56,25 +47,17 @@ pub fn ascii(deployment: &Deployment) -> String {
         ),
     ]);
     lines.extend(
-        plan.windows
-            .iter()
-            .map(|window| format!("  |    window {}: {}", window.name, window_text(window))),
+        plan.windows.iter().map(|window| format!("  |    window {}: {}", window.name, window_text(window))),
     );
     lines.extend([
         format!("  |--> {}  window counts", names.windows),
-        format!(
-            "  |--> {}  totals, emitted every {}",
-            names.counts,
-            duration_text(plan.totals_emit_ms)
-        ),
+        format!("  |--> {}  totals, emitted every {}", names.counts, duration_text(plan.totals_emit_ms)),
         format!("  |--> {}  its books", names.ledger),
         format!("  |--> {}, {}  its changelog", names.deltas, names.state),
         format!("  |--> {}  conflicts", names.dlq),
         format!("  '--> {}  events beyond the horizon", names.late),
     ]);
-    lines
-        .iter()
-        .fold(String::new(), |text, line| text + line.trim_end() + "\n")
+    lines.iter().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
 /// The pipeline as a Mermaid flowchart.
@@ -85,16 +68,8 @@ pub fn mermaid(deployment: &Deployment) -> String {
     for (at, input) in plan.inputs.iter().enumerate() {
         let _ = writeln!(text, "    input{at}[({})] --> intake", label(&input.topic));
     }
-    let _ = writeln!(
-        text,
-        "    intake[{}]",
-        label(&stage_title("intake", plan.intake_workers))
-    );
-    let _ = writeln!(
-        text,
-        "    count[{}]",
-        label(&stage_title("count", plan.count_workers))
-    );
+    let _ = writeln!(text, "    intake[{}]", label(&stage_title("intake", plan.intake_workers)));
+    let _ = writeln!(text, "    count[{}]", label(&stage_title("count", plan.count_workers)));
     for (id, topic) in [
         ("entries", &names.entries),
         ("windows", &names.windows),
@@ -109,26 +84,15 @@ pub fn mermaid(deployment: &Deployment) -> String {
     }
     text.push_str("    intake --> entries --> count\n");
     text.push_str("    intake --> ledger & dlq & late\n");
-    let windows: Vec<String> = plan
-        .windows
-        .iter()
-        .map(|window| format!("{} {}", window.name, window_text(window)))
-        .collect();
-    let _ = writeln!(
-        text,
-        "    count -- {} --> windows",
-        label(&windows.join("; "))
-    );
+    let windows: Vec<String> =
+        plan.windows.iter().map(|window| format!("{} {}", window.name, window_text(window))).collect();
+    let _ = writeln!(text, "    count -- {} --> windows", label(&windows.join("; ")));
     text.push_str("    count --> counts & ledger & deltas & state & dlq & late\n");
     text
 }
 
 fn input_line(input: &InputPlan) -> String {
-    let topic = if input.topic == input.name {
-        String::new()
-    } else {
-        format!(" (input {})", input.name)
-    };
+    let topic = if input.topic == input.name { String::new() } else { format!(" (input {})", input.name) };
     let append_time = match input.append_time {
         AppendTime::Log => "",
         AppendTime::Record => ", append time of the record",
@@ -137,30 +101,17 @@ fn input_line(input: &InputPlan) -> String {
 }
 
 fn stage_title(name: &str, workers: u32) -> String {
-    format!(
-        "{name}, {workers} {}",
-        if workers == 1 { "worker" } else { "workers" }
-    )
+    format!("{name}, {workers} {}", if workers == 1 { "worker" } else { "workers" })
 }
 
 fn partitions(count: u32) -> String {
-    format!(
-        "{count} {}",
-        if count == 1 {
-            "partition"
-        } else {
-            "partitions"
-        }
-    )
+    format!("{count} {}", if count == 1 { "partition" } else { "partitions" })
 }
 
 fn counter_key(deployment: &Deployment) -> String {
     let dimensions = &deployment.plan.dimensions;
     let fixed = ["namespace", "counter"].into_iter();
-    fixed
-        .chain(dimensions.iter().map(String::as_str))
-        .collect::<Vec<_>>()
-        .join(", ")
+    fixed.chain(dimensions.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
 }
 
 fn window_text(window: &WindowPlan) -> String {

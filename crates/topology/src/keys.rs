@@ -85,12 +85,7 @@ const WORKERS: Kind = Kind::Integer(1, 64);
 const EMIT_MS: (i64, i64) = (1, HOUR);
 
 const fn key(path: &'static str, kind: Kind, default: Default, meaning: &'static str) -> Key {
-    Key {
-        path,
-        kind,
-        default,
-        meaning,
-    }
+    Key { path, kind, default, meaning }
 }
 
 const fn table(path: &'static str, kind: Kind, meaning: &'static str) -> Key {
@@ -210,17 +205,9 @@ mod tests {
     #[test]
     fn paths_are_unique_and_their_tables_known() {
         for (at, key) in KEYS.iter().enumerate() {
-            assert!(
-                KEYS[..at].iter().all(|other| other.path != key.path),
-                "{}",
-                key.path
-            );
+            assert!(KEYS[..at].iter().all(|other| other.path != key.path), "{}", key.path);
             let known = KEYS[..at].iter().any(|other| other.path == key.table());
-            assert!(
-                key.table().is_empty() || known,
-                "{}: its table comes first",
-                key.path
-            );
+            assert!(key.table().is_empty() || known, "{}: its table comes first", key.path);
         }
     }
 
@@ -233,9 +220,9 @@ mod tests {
             let good = match key.kind {
                 Kind::Text => true,
                 Kind::Boolean => text.parse::<bool>().is_ok(),
-                Kind::Integer(min, max) => text
-                    .parse::<i64>()
-                    .is_ok_and(|value| (min..=max).contains(&value)),
+                Kind::Integer(min, max) => {
+                    text.parse::<i64>().is_ok_and(|value| (min..=max).contains(&value))
+                }
                 Kind::Duration(min, max) | Kind::Emit(min, max) => {
                     units::duration_ms(text).is_ok_and(|value| (min..=max).contains(&value))
                 }

@@ -13,15 +13,7 @@
 //!
 //! Must not know: Kafka clients, clocks. The process's environment is asked only through [`environment::Environment`].
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod check;
 pub mod codes;
@@ -68,10 +60,7 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// A file, with nothing overridden.
     pub const fn of(path: &'a Path) -> Self {
-        Self {
-            path,
-            brokers: None,
-        }
+        Self { path, brokers: None }
     }
 }
 
@@ -79,10 +68,7 @@ impl<'a> Source<'a> {
 ///
 /// # Errors
 /// [`TopologyError::Unreadable`] when the file cannot be read, else [`TopologyError::Problems`] with all of them.
-pub fn load(
-    source: Source<'_>,
-    environment: &dyn Environment,
-) -> Result<Deployment, TopologyError> {
+pub fn load(source: Source<'_>, environment: &dyn Environment) -> Result<Deployment, TopologyError> {
     let bytes = std::fs::read(source.path).map_err(|error| TopologyError::Unreadable {
         path: source.path.to_path_buf(),
         reason: error.to_string(),
@@ -115,11 +101,7 @@ pub fn compile(
     }
     let resolved = compile::resolve(&written, source, environment, &mut report);
     if let Some(brokers) = &resolved.brokers {
-        let given_by = if source.brokers.is_some() {
-            "--brokers"
-        } else {
-            "kafka.brokers"
-        };
+        let given_by = if source.brokers.is_some() { "--brokers" } else { "kafka.brokers" };
         check::brokers(given_by, brokers, &mut report);
     }
     check::all(&written, &mut report);
@@ -131,29 +113,16 @@ pub fn compile(
 
 /// The problem of a file that is not text.
 fn not_text(file: String, bytes: &[u8], at: usize) -> Problems {
-    let good = bytes
-        .get(..at)
-        .and_then(|good| std::str::from_utf8(good).ok())
-        .unwrap_or_default();
+    let good = bytes.get(..at).and_then(|good| std::str::from_utf8(good).ok()).unwrap_or_default();
     let mut report = Report::new(file, good);
-    report.add(
-        at,
-        Code::Syntax,
-        "this is not UTF-8",
-        "save the file as UTF-8 text",
-    );
+    report.add(at, Code::Syntax, "this is not UTF-8", "save the file as UTF-8 text");
     report.into_problems()
 }
 
 /// An answer with at least one problem, for a value that is absent without one having been reported.
 fn incomplete(mut report: Report<'_>) -> Problems {
     if report.is_empty() {
-        report.add(
-            0,
-            Code::Missing,
-            "the file is incomplete",
-            "compare it with the documentation",
-        );
+        report.add(0, Code::Missing, "the file is incomplete", "compare it with the documentation");
     }
     report.into_problems()
 }

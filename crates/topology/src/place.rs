@@ -21,11 +21,7 @@ pub(crate) struct Placed<T> {
 impl<T> Placed<T> {
     /// The same place with another value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Placed<U> {
-        Placed {
-            value: change(self.value),
-            at: self.at,
-            written: self.written,
-        }
+        Placed { value: change(self.value), at: self.at, written: self.written }
     }
 }
 
@@ -45,29 +41,16 @@ pub(crate) struct Report<'a> {
 impl<'a> Report<'a> {
     /// An empty report on this text.
     pub fn new(file: String, text: &'a str) -> Self {
-        let line_starts = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| at.saturating_add(1)))
-            .collect();
-        Self {
-            file,
-            text,
-            line_starts,
-            broken_lines: BTreeSet::new(),
-            list: Vec::new(),
-        }
+        let line_starts =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at.saturating_add(1))).collect();
+        Self { file, text, line_starts, broken_lines: BTreeSet::new(), list: Vec::new() }
     }
 
     /// Adds a problem at a byte of the text.
     ///
     /// Once the text was found not to be TOML, what is missing may only have been misread, and so may be what stands
     /// on the broken lines: neither is said. The first reason why a line is broken is the one that counts.
-    pub fn add(
-        &mut self,
-        at: usize,
-        code: Code,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) {
+    pub fn add(&mut self, at: usize, code: Code, message: impl Into<String>, help: impl Into<String>) {
         let (line, column) = self.line_and_column(at);
         if code == Code::Syntax {
             if !self.broken_lines.insert(line) {
@@ -105,20 +88,9 @@ impl<'a> Report<'a> {
 
     /// Line and character, both from 1. Binary search: the cost of a file full of problems stays linear.
     fn line_and_column(&self, at: usize) -> (usize, usize) {
-        let line = self
-            .line_starts
-            .partition_point(|start| *start <= at)
-            .max(1);
-        let start = self
-            .line_starts
-            .get(line.saturating_sub(1))
-            .copied()
-            .unwrap_or(0);
-        let before = self
-            .text
-            .as_bytes()
-            .get(start..at.min(self.text.len()))
-            .unwrap_or_default();
+        let line = self.line_starts.partition_point(|start| *start <= at).max(1);
+        let start = self.line_starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let before = self.text.as_bytes().get(start..at.min(self.text.len())).unwrap_or_default();
         // Bytes that do not continue a character.
         let characters = before.iter().filter(|byte| (**byte & 0xC0) != 0x80).count();
         (line, characters.saturating_add(1))
@@ -142,23 +114,10 @@ mod tests {
             .iter()
             .map(|problem| (problem.message.clone(), problem.line, problem.column))
             .collect();
-        let right = [
-            ("0", 1, 1),
-            ("1", 1, 2),
-            ("2", 2, 1),
-            ("5", 2, 3),
-            ("10", 3, 1),
-            ("11", 4, 1),
-        ];
+        let right = [("0", 1, 1), ("1", 1, 2), ("2", 2, 1), ("5", 2, 3), ("10", 3, 1), ("11", 4, 1)];
         for (at, line, column) in right {
-            assert!(
-                places.contains(&(at.to_owned(), line, column)),
-                "{at}: {places:?}"
-            );
+            assert!(places.contains(&(at.to_owned(), line, column)), "{at}: {places:?}");
         }
-        assert!(
-            places.contains(&("999".to_owned(), 4, 2)),
-            "behind the end: {places:?}"
-        );
+        assert!(places.contains(&("999".to_owned(), 4, 2)), "behind the end: {places:?}");
     }
 }

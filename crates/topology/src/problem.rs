@@ -28,20 +28,9 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            file,
-            line,
-            column,
-            code,
-            message,
-            help,
-        } = self;
+        let Self { file, line, column, code, message, help } = self;
         write!(f, "{file}:{line}:{column}: {code}: {message}")?;
-        if help.is_empty() {
-            Ok(())
-        } else {
-            write!(f, "\n  help: {help}")
-        }
+        if help.is_empty() { Ok(()) } else { write!(f, "\n  help: {help}") }
     }
 }
 

@@ -17,10 +17,7 @@ pub(crate) fn key(written: &str, known: &[&'static Key]) -> (Option<&'static str
         .map(|key| format!("[{}]", key.table().replace('*', "NAME")))
         .collect();
     if !elsewhere.is_empty() {
-        return (
-            None,
-            format!("`{written}` belongs in {}", elsewhere.join(" or ")),
-        );
+        return (None, format!("`{written}` belongs in {}", elsewhere.join(" or ")));
     }
     let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
     if names.is_empty() {
@@ -30,10 +27,7 @@ pub(crate) fn key(written: &str, known: &[&'static Key]) -> (Option<&'static str
 }
 
 /// The candidate nearest to `written`, unless all are too far away to have been meant.
-pub(crate) fn nearest<'a>(
-    written: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let written: String = plain(written).chars().take(NAME_LIMIT).collect();
     candidates
@@ -51,11 +45,7 @@ const NAME_LIMIT: usize = 64;
 /// A name as TOML wants it: bare, or in quotes.
 pub(crate) fn quoted(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.is_empty() && name.chars().all(bare) {
-        name.to_owned()
-    } else {
-        format!("{name:?}")
-    }
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { format!("{name:?}") }
 }
 
 #[cfg(test)]

@@ -27,22 +27,12 @@ pub(crate) struct Table {
 impl Table {
     /// A table at this place, with nothing in it.
     pub const fn empty(at: usize) -> Self {
-        Self {
-            at,
-            sound: true,
-            values: BTreeMap::new(),
-            tables: BTreeMap::new(),
-            named: Vec::new(),
-        }
+        Self { at, sound: true, values: BTreeMap::new(), tables: BTreeMap::new(), named: Vec::new() }
     }
 
     fn get<T>(&self, name: &str, take: impl FnOnce(&Value) -> Option<T>) -> Field<T> {
         let found = self.values.get(name)?;
-        Some(Placed {
-            value: take(&found.value)?,
-            at: found.at,
-            written: found.written,
-        })
+        Some(Placed { value: take(&found.value)?, at: found.at, written: found.written })
     }
 
     /// A table in this one.
@@ -52,79 +42,37 @@ impl Table {
 
     /// Text, or a word of a choice.
     pub fn text(&self, name: &str) -> Field<String> {
-        self.get(name, |value| {
-            if let Value::Text(text) = value {
-                Some(text.clone())
-            } else {
-                None
-            }
-        })
+        self.get(name, |value| if let Value::Text(text) = value { Some(text.clone()) } else { None })
     }
 
     /// Text or a reference.
     pub fn setting(&self, name: &str) -> Field<Setting> {
-        self.get(name, |value| {
-            if let Value::Setting(it) = value {
-                Some(it.clone())
-            } else {
-                None
-            }
-        })
+        self.get(name, |value| if let Value::Setting(it) = value { Some(it.clone()) } else { None })
     }
 
     /// `true` or `false`.
     pub fn boolean(&self, name: &str) -> Field<bool> {
-        self.get(name, |value| {
-            if let Value::Boolean(it) = value {
-                Some(*it)
-            } else {
-                None
-            }
-        })
+        self.get(name, |value| if let Value::Boolean(it) = value { Some(*it) } else { None })
     }
 
     /// A whole number; the bounds of the keys make it fit.
     pub fn number(&self, name: &str) -> Field<u32> {
-        self.get(name, |value| {
-            if let Value::Integer(it) = value {
-                u32::try_from(*it).ok()
-            } else {
-                None
-            }
-        })
+        self.get(name, |value| if let Value::Integer(it) = value { u32::try_from(*it).ok() } else { None })
     }
 
     /// A duration in milliseconds.
     pub fn duration_ms(&self, name: &str) -> Field<i64> {
-        self.get(name, |value| {
-            if let Value::DurationMs(ms) = value {
-                Some(*ms)
-            } else {
-                None
-            }
-        })
+        self.get(name, |value| if let Value::DurationMs(ms) = value { Some(*ms) } else { None })
     }
 
     /// A size in bytes.
     pub fn size_bytes(&self, name: &str) -> Field<u64> {
-        self.get(name, |value| {
-            if let Value::SizeBytes(it) = value {
-                Some(*it)
-            } else {
-                None
-            }
-        })
+        self.get(name, |value| if let Value::SizeBytes(it) = value { Some(*it) } else { None })
     }
 
     /// A list of names.
     pub fn names(&self, name: &str) -> Field<Vec<Placed<String>>> {
-        self.get(name, |value| {
-            if let Value::Names(it) = value {
-                Some(it.clone())
-            } else {
-                None
-            }
-        })
+        self.get(name, |value| if let Value::Names(it) = value { Some(it.clone()) } else { None })
     }
 
     /// Keys that are not ours; empty where there are none.

@@ -14,17 +14,12 @@ pub(crate) struct FakeEnvironment {
 
 impl Environment for FakeEnvironment {
     fn variable(&self, name: &str) -> Result<String, String> {
-        self.variables
-            .get(name)
-            .cloned()
-            .ok_or_else(|| "is not set".to_owned())
+        self.variables.get(name).cloned().ok_or_else(|| "is not set".to_owned())
     }
 
     fn file(&self, path: &Path) -> Result<String, String> {
         let found = self.files.get(path.to_str().unwrap());
-        found
-            .cloned()
-            .ok_or_else(|| "cannot be read: no such file".to_owned())
+        found.cloned().ok_or_else(|| "cannot be read: no such file".to_owned())
     }
 }
 
@@ -38,11 +33,7 @@ pub(crate) fn minimal(head: &str, tail: &str) -> String {
 
 /// Compiles a text as topology.toml.
 pub(crate) fn compiled(text: &str) -> Result<Deployment, Problems> {
-    compile(
-        text.as_bytes(),
-        Source::of(Path::new("topology.toml")),
-        &FakeEnvironment::default(),
-    )
+    compile(text.as_bytes(), Source::of(Path::new("topology.toml")), &FakeEnvironment::default())
 }
 
 /// Compiles a text that has no problems.
@@ -52,10 +43,7 @@ pub(crate) fn deployment(text: &str) -> Deployment {
 
 /// The problems of a text, each as `line:column code`.
 pub(crate) fn problems(text: &str) -> Vec<String> {
-    let Err(problems) = compiled(text) else {
-        panic!("no problem in\n{text}")
-    };
+    let Err(problems) = compiled(text) else { panic!("no problem in\n{text}") };
     let all = problems.as_slice().iter();
-    all.map(|problem| format!("{}:{} {}", problem.line, problem.column, problem.code))
-        .collect()
+    all.map(|problem| format!("{}:{} {}", problem.line, problem.column, problem.code)).collect()
 }

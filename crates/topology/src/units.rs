@@ -7,22 +7,12 @@
 use std::fmt::Write;
 
 /// Units of durations, largest first, in milliseconds.
-const DURATION_UNITS: [(&str, i64); 5] = [
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1000),
-    ("ms", 1),
-];
+const DURATION_UNITS: [(&str, i64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 /// Units of sizes, in bytes.
-const SIZE_UNITS: [(&str, u64); 5] = [
-    ("B", 1),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-];
+const SIZE_UNITS: [(&str, u64); 5] =
+    [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
 
 /// Reads a duration as `24h10m`: whole numbers with `d`, `h`, `m`, `s` or `ms`, the largest first, each once.
 ///
@@ -39,9 +29,7 @@ pub fn duration_ms(text: &str) -> Result<i64, String> {
             return Err(unknown_duration_unit(unit));
         };
         if *length >= smallest {
-            return Err(format!(
-                "has `{unit}` out of order: the largest unit comes first, each once"
-            ));
+            return Err(format!("has `{unit}` out of order: the largest unit comes first, each once"));
         }
         smallest = *length;
         let value: i64 = number.parse().map_err(|_| "is too long".to_owned())?;
@@ -70,9 +58,7 @@ pub fn size_bytes(text: &str) -> Result<u64, String> {
         return Err(unknown_size_unit(unit));
     };
     let value: u64 = number.parse().map_err(|_| "is too large".to_owned())?;
-    value
-        .checked_mul(*length)
-        .ok_or_else(|| "is too large".to_owned())
+    value.checked_mul(*length).ok_or_else(|| "is too large".to_owned())
 }
 
 /// Writes a duration as one would in the file: `24h10m`, `7d`, `0s`.
@@ -96,14 +82,8 @@ pub fn duration_text(ms: i64) -> String {
 
 /// Writes a size with the largest unit that leaves a whole number.
 pub fn size_text(bytes: u64) -> String {
-    let unit = SIZE_UNITS
-        .iter()
-        .rev()
-        .find(|(_, length)| bytes >= *length && bytes.is_multiple_of(*length));
-    unit.map_or_else(
-        || "0B".to_owned(),
-        |(name, length)| format!("{}{name}", bytes / length),
-    )
+    let unit = SIZE_UNITS.iter().rev().find(|(_, length)| bytes >= *length && bytes.is_multiple_of(*length));
+    unit.map_or_else(|| "0B".to_owned(), |(name, length)| format!("{}{name}", bytes / length))
 }
 
 /// Takes a number, the letters behind it, and what follows.
@@ -202,12 +182,7 @@ mod tests {
 
     #[test]
     fn sizes_are_read_and_written() {
-        for (text, bytes) in [
-            ("1GiB", 1 << 30),
-            ("64MiB", 64 << 20),
-            ("1KiB", 1024),
-            ("7B", 7),
-        ] {
+        for (text, bytes) in [("1GiB", 1 << 30), ("64MiB", 64 << 20), ("1KiB", 1024), ("7B", 7)] {
             assert_eq!(size_bytes(text), Ok(bytes), "{text}");
             assert_eq!(size_text(bytes), text);
         }

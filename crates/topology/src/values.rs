@@ -65,24 +65,11 @@ pub(crate) fn read(
         (Kind::Integer(min, max), DeValue::Integer(number)) => {
             let read = i64::from_str_radix(number.as_str(), number.radix()).ok();
             let text = |bound: i64| bound.to_string();
-            in_range(
-                path,
-                at,
-                read,
-                (min, max),
-                text,
-                &number.to_string(),
-                report,
-            )
-            .map(Value::Integer)
+            in_range(path, at, read, (min, max), text, &number.to_string(), report).map(Value::Integer)
         }
         (Kind::Names, DeValue::Array(list)) => names(path, list.iter(), report).map(Value::Names),
-        (Kind::Setting, DeValue::Table(table)) => {
-            reference(path, at, table, report).map(Value::Setting)
-        }
-        (Kind::Properties, DeValue::Table(table)) => {
-            Some(Value::Properties(properties(path, table, report)))
-        }
+        (Kind::Setting, DeValue::Table(table)) => reference(path, at, table, report).map(Value::Setting),
+        (Kind::Properties, DeValue::Table(table)) => Some(Value::Properties(properties(path, table, report))),
         (kind, other) => {
             wrong_type(path, at, kind, other, report);
             None
@@ -91,17 +78,9 @@ pub(crate) fn read(
 }
 
 /// Reads a value that is written as text.
-fn of_text(
-    kind: Kind,
-    path: &str,
-    at: usize,
-    text: &str,
-    report: &mut Report<'_>,
-) -> Option<Value> {
+fn of_text(kind: Kind, path: &str, at: usize, text: &str, report: &mut Report<'_>) -> Option<Value> {
     match kind {
-        Kind::Setting => not_empty(path, at, text, report)
-            .map(Setting::Literal)
-            .map(Value::Setting),
+        Kind::Setting => not_empty(path, at, text, report).map(Setting::Literal).map(Value::Setting),
         Kind::Choice(words) => choice(path, at, text, words, report).map(Value::Text),
         Kind::Emit(..) if text == "final" => Some(Value::Text(text.to_owned())),
         Kind::Emit(..) if !text.contains(|c: char| c.is_ascii_digit()) => {
@@ -119,13 +98,7 @@ fn of_text(
 }
 
 /// Says that a value is of a wrong type. Values are never quoted: it may be a secret that stands in a wrong place.
-pub(crate) fn wrong_type(
-    path: &str,
-    at: usize,
-    kind: Kind,
-    found: &DeValue<'_>,
-    report: &mut Report<'_>,
-) {
+pub(crate) fn wrong_type(path: &str, at: usize, kind: Kind, found: &DeValue<'_>, report: &mut Report<'_>) {
     let noun = kind.noun();
     let help = match (kind, found) {
         (Kind::Duration(..) | Kind::Emit(..), DeValue::Integer(number)) => {
@@ -162,34 +135,15 @@ const fn type_name(value: &DeValue<'_>) -> &'static str {
 
 fn not_empty(path: &str, at: usize, text: &str, report: &mut Report<'_>) -> Option<String> {
     if text.is_empty() {
-        report.add(
-            at,
-            Code::OutOfRange,
-            format!("`{path}` is empty"),
-            "write a value, or leave it out",
-        );
+        report.add(at, Code::OutOfRange, format!("`{path}` is empty"), "write a value, or leave it out");
         return None;
     }
     Some(text.to_owned())
 }
 
-fn duration(
-    path: &str,
-    at: usize,
-    text: &str,
-    bounds: (i64, i64),
-    report: &mut Report<'_>,
-) -> Option<i64> {
+fn duration(path: &str, at: usize, text: &str, bounds: (i64, i64), report: &mut Report<'_>) -> Option<i64> {
     match units::duration_ms(text) {
-        Ok(ms) => in_range(
-            path,
-            at,
-            Some(ms),
-            bounds,
-            units::duration_text,
-            text,
-            report,
-        ),
+        Ok(ms) => in_range(path, at, Some(ms), bounds, units::duration_text, text, report),
         Err(why) => {
             let help = "write whole numbers with d, h, m, s or ms, like \"100ms\" or \"24h10m\"";
             report.add(at, Code::BadDuration, format!("`{path}` {why}"), help);
@@ -198,23 +152,9 @@ fn duration(
     }
 }
 
-fn size(
-    path: &str,
-    at: usize,
-    text: &str,
-    bounds: (u64, u64),
-    report: &mut Report<'_>,
-) -> Option<u64> {
+fn size(path: &str, at: usize, text: &str, bounds: (u64, u64), report: &mut Report<'_>) -> Option<u64> {
     match units::size_bytes(text) {
-        Ok(bytes) => in_range(
-            path,
-            at,
-            Some(bytes),
-            bounds,
-            units::size_text,
-            text,
-            report,
-        ),
+        Ok(bytes) => in_range(path, at, Some(bytes), bounds, units::size_text, text, report),
         Err(why) => {
             let help = "write a whole number with B, KiB, MiB, GiB or TiB, like \"64MiB\"";
             report.add(at, Code::BadSize, format!("`{path}` {why}"), help);
@@ -242,24 +182,13 @@ fn in_range<T: PartialOrd + Copy>(
     good
 }
 
-fn choice(
-    path: &str,
-    at: usize,
-    text: &str,
-    words: &[&str],
-    report: &mut Report<'_>,
-) -> Option<String> {
+fn choice(path: &str, at: usize, text: &str, words: &[&str], report: &mut Report<'_>) -> Option<String> {
     if words.contains(&text) {
         return Some(text.to_owned());
     }
     let list: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let message = format!("`{path}` is {text:?}, which it does not know");
-    report.add(
-        at,
-        Code::BadChoice,
-        message,
-        format!("write {}", list.join(" or ")),
-    );
+    report.add(at, Code::BadChoice, message, format!("write {}", list.join(" or ")));
     None
 }
 
@@ -273,11 +202,7 @@ fn names<'a, 'i: 'a>(
         let at = item.span().start;
         if let DeValue::String(text) = item.get_ref() {
             if let Some(names) = all.as_mut() {
-                names.push(Placed {
-                    value: text.to_string(),
-                    at,
-                    written: true,
-                });
+                names.push(Placed { value: text.to_string(), at, written: true });
             }
         } else {
             let found = type_name(item.get_ref());
@@ -289,12 +214,7 @@ fn names<'a, 'i: 'a>(
     all
 }
 
-fn reference(
-    path: &str,
-    at: usize,
-    table: &DeTable<'_>,
-    report: &mut Report<'_>,
-) -> Option<Setting> {
+fn reference(path: &str, at: usize, table: &DeTable<'_>, report: &mut Report<'_>) -> Option<Setting> {
     let mut entries = table.iter();
     let read = match (entries.next(), entries.next()) {
         (Some((key, value)), None) => match (key.get_ref().as_ref(), value.get_ref()) {
@@ -342,19 +262,8 @@ fn properties(
             }
         };
         if let Some(setting) = setting {
-            let name = Placed {
-                value: name.to_string(),
-                at: key.span().start,
-                written: true,
-            };
-            all.push((
-                name,
-                Placed {
-                    value: setting,
-                    at,
-                    written: true,
-                },
-            ));
+            let name = Placed { value: name.to_string(), at: key.span().start, written: true };
+            all.push((name, Placed { value: setting, at, written: true }));
         }
     }
     all.sort_by_key(|(name, _)| name.at);
@@ -363,8 +272,5 @@ fn properties(
 
 /// Whether a table looks like a property's name that was written without quotes: `security.protocol = "…"`.
 fn is_dotted(table: &DeTable<'_>) -> bool {
-    table
-        .iter()
-        .all(|(key, _)| !matches!(key.get_ref().as_ref(), "env" | "file"))
-        && !table.is_empty()
+    table.iter().all(|(key, _)| !matches!(key.get_ref().as_ref(), "env" | "file")) && !table.is_empty()
 }

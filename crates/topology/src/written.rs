@@ -121,18 +121,9 @@ impl Written {
             listen: root.table("http")?.text("listen"),
             limits: Limits::of(root.table("limits")?),
             inputs_at: inputs.sound.then_some(inputs.at),
-            inputs: inputs
-                .named
-                .iter()
-                .map(|(name, table)| Input::of(name, table))
-                .collect(),
+            inputs: inputs.named.iter().map(|(name, table)| Input::of(name, table)).collect(),
             output_format: root.table("output")?.text("format"),
-            namespaces: root
-                .table("namespace")?
-                .named
-                .iter()
-                .map(Namespace::of)
-                .collect(),
+            namespaces: root.table("namespace")?.named.iter().map(Namespace::of).collect(),
             intake: Intake::of(stage.table("intake")?),
             count: Count::of(stage.table("count")?)?,
             failures: Failures::of(root.table("failures")?),
@@ -166,26 +157,16 @@ impl Limits {
     /// How long ids are remembered: as written, or accept + future + 5 minutes.
     pub fn remember_or_default_ms(&self) -> Option<i64> {
         let computed = || {
-            let together = self
-                .accept_ms
-                .as_ref()?
-                .value
-                .checked_add(self.future_ms.as_ref()?.value)?;
+            let together = self.accept_ms.as_ref()?.value.checked_add(self.future_ms.as_ref()?.value)?;
             together.checked_add(REMEMBER_MARGIN_MS)
         };
-        self.remember_ms
-            .as_ref()
-            .map(|written| written.value)
-            .or_else(computed)
+        self.remember_ms.as_ref().map(|written| written.value).or_else(computed)
     }
 }
 
 impl Input {
     fn of(name: &Placed<String>, table: &Table) -> Self {
-        let named = || Placed {
-            written: false,
-            ..name.clone()
-        };
+        let named = || Placed { written: false, ..name.clone() };
         Self {
             name: name.clone(),
             topic: table.text("topic").unwrap_or_else(named),
@@ -197,19 +178,13 @@ impl Input {
 
 impl Namespace {
     fn of((name, table): &(Placed<String>, Table)) -> Self {
-        Self {
-            name: name.clone(),
-            clearable: table.boolean("clearable"),
-        }
+        Self { name: name.clone(), clearable: table.boolean("clearable") }
     }
 }
 
 impl Intake {
     fn of(table: &Table) -> Self {
-        Self {
-            from: table.names("from"),
-            workers: table.number("workers"),
-        }
+        Self { from: table.names("from"), workers: table.number("workers") }
     }
 }
 
@@ -223,11 +198,7 @@ impl Count {
             keep_ms: table.duration_ms("keep"),
             slice_ms: table.duration_ms("slice"),
             windows_at: windows.sound.then_some(windows.at),
-            windows: windows
-                .named
-                .iter()
-                .map(|(name, table)| Window::of(name, table))
-                .collect(),
+            windows: windows.named.iter().map(|(name, table)| Window::of(name, table)).collect(),
             totals_emit_ms: table.table("totals")?.duration_ms("emit"),
         })
     }

@@ -1,10 +1,5 @@
 //! The pages that users read say what the code does: docs/errors.md, docs/configuration.md, topology.toml.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,9 +12,7 @@ use tallyflow_topology::{
 };
 
 fn path(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(file)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
 }
 
 fn read(file: &str) -> String {
@@ -44,10 +37,7 @@ fn sections(page: &str) -> Vec<(&str, &str)> {
 #[test]
 fn every_code_has_its_section_in_order() {
     let page = read("docs/errors.md");
-    let found: Vec<_> = sections(&page)
-        .iter()
-        .map(|(code, _)| (*code).to_owned())
-        .collect();
+    let found: Vec<_> = sections(&page).iter().map(|(code, _)| (*code).to_owned()).collect();
     let right: Vec<_> = Code::ALL.iter().map(ToString::to_string).collect();
     assert_eq!(found, right);
     let unique: BTreeSet<_> = right.iter().collect();
@@ -59,14 +49,8 @@ fn every_section_says_what_it_means_and_what_to_do() {
     let page = read("docs/errors.md");
     for (code, (_, text)) in Code::ALL.iter().zip(sections(&page)) {
         let meaning = code.meaning().trim();
-        assert!(
-            text.contains(meaning),
-            "{code}: its page does not say: {meaning}"
-        );
-        assert!(
-            text.contains("**What to do.**"),
-            "{code}: its page does not say what to do"
-        );
+        assert!(text.contains(meaning), "{code}: its page does not say: {meaning}");
+        assert!(text.contains("**What to do.**"), "{code}: its page does not say what to do");
         assert!(text.contains("```"), "{code}: its page has no example");
     }
 }
@@ -88,24 +72,13 @@ fn every_example_makes_its_problem() {
     let source = Source::of(Path::new("topology.toml"));
     for (code, (_, text)) in Code::ALL.iter().zip(sections(&page)) {
         let Some(example) = text.split("```toml\n").nth(1) else {
-            assert!(
-                code.text() >= "TF06",
-                "{code}: its page has no example in TOML"
-            );
+            assert!(code.text() >= "TF06", "{code}: its page has no example in TOML");
             continue;
         };
         let example = with_example(example.split("```").next().unwrap());
         let problems = compile(example.as_bytes(), source, &SystemEnvironment).unwrap_err();
-        let found: BTreeSet<_> = problems
-            .as_slice()
-            .iter()
-            .map(|problem| problem.code)
-            .collect();
-        assert_eq!(
-            found,
-            BTreeSet::from([*code]),
-            "{code}: {problems}\n{example}"
-        );
+        let found: BTreeSet<_> = problems.as_slice().iter().map(|problem| problem.code).collect();
+        assert_eq!(found, BTreeSet::from([*code]), "{code}: {problems}\n{example}");
     }
 }
 
@@ -124,21 +97,13 @@ fn row(key: &Key) -> String {
             format!("duration, {} to {}", duration_text(min), duration_text(max))
         }
         Kind::Emit(min, max) => {
-            format!(
-                "duration, {} to {}, or `final`",
-                duration_text(min),
-                duration_text(max)
-            )
+            format!("duration, {} to {}, or `final`", duration_text(min), duration_text(max))
         }
         Kind::Size(min, max) => format!("size, {} to {}", size_text(min), size_text(max)),
         Kind::Choice(words) => format!("`{}`", words.join("` or `")),
         Kind::Names => "list of names".to_owned(),
     };
-    let kind = if matches!(key.kind, Kind::Later(_)) {
-        "refused".to_owned()
-    } else {
-        kind
-    };
+    let kind = if matches!(key.kind, Kind::Later(_)) { "refused".to_owned() } else { kind };
     let default = match key.default {
         Default::Required => "required".to_owned(),
         Default::Absent => String::new(),
@@ -151,31 +116,12 @@ fn row(key: &Key) -> String {
 #[test]
 fn the_configuration_page_has_every_key() {
     let page = read("docs/configuration.md");
-    let missing: Vec<_> = KEYS
-        .iter()
-        .map(row)
-        .filter(|row| !page.lines().any(|line| line == row))
-        .collect();
-    assert!(
-        missing.is_empty(),
-        "these lines are missing:\n{}",
-        missing.join("\n")
-    );
+    let missing: Vec<_> = KEYS.iter().map(row).filter(|row| !page.lines().any(|line| line == row)).collect();
+    assert!(missing.is_empty(), "these lines are missing:\n{}", missing.join("\n"));
     let rows = page.lines().filter(|line| line.starts_with("| `")).count();
-    assert_eq!(
-        rows,
-        KEYS.len(),
-        "the page has lines of keys that do not exist"
-    );
-    let properties: Vec<_> = OWNED_PROPERTIES
-        .iter()
-        .map(|name| format!("`{name}`"))
-        .collect();
-    assert!(
-        page.contains(&properties.join(", ")),
-        "all of: {}",
-        properties.join(", ")
-    );
+    assert_eq!(rows, KEYS.len(), "the page has lines of keys that do not exist");
+    let properties: Vec<_> = OWNED_PROPERTIES.iter().map(|name| format!("`{name}`")).collect();
+    assert!(page.contains(&properties.join(", ")), "all of: {}", properties.join(", "));
 }
 
 fn sample() -> Deployment {
@@ -188,27 +134,14 @@ fn the_sample_compiles_and_hides_no_problem_in_its_comments() {
     let deployment = sample();
     assert_eq!(deployment.plan.app, "shop");
     assert_eq!(deployment.kafka.brokers, "localhost:9092");
-    assert_eq!(
-        deployment.plan.engine.state_dir,
-        path("topology.toml").with_file_name("state")
-    );
+    assert_eq!(deployment.plan.engine.state_dir, path("topology.toml").with_file_name("state"));
     // What can be uncommented is right, too: all of it but the references, which need values.
     let uncomment = |line: &str| {
-        let setting = line
-            .strip_prefix("# ")
-            .filter(|rest| rest.starts_with(['"', '[']));
-        setting
-            .filter(|rest| !rest.contains('{'))
-            .unwrap_or(line)
-            .to_owned()
+        let setting = line.strip_prefix("# ").filter(|rest| rest.starts_with(['"', '[']));
+        setting.filter(|rest| !rest.contains('{')).unwrap_or(line).to_owned()
     };
     let text: Vec<_> = read("topology.toml").lines().map(uncomment).collect();
-    let found = compile(
-        text.join("\n").as_bytes(),
-        Source::of(Path::new("t")),
-        &SystemEnvironment,
-    )
-    .unwrap();
+    let found = compile(text.join("\n").as_bytes(), Source::of(Path::new("t")), &SystemEnvironment).unwrap();
     assert_eq!(found.kafka.client.len(), 3);
     assert_eq!(found.plan.namespaces, Some(vec!["default".to_owned()]));
 }
@@ -219,18 +152,12 @@ fn the_sample_names_every_key_and_its_default() {
     for key in KEYS {
         let line = |value: &str| format!("{} = {value}", key.name());
         let found = match (key.kind, key.default) {
-            (Kind::Integer(..) | Kind::Boolean, Default::Value(value)) => {
-                text.contains(&line(value))
-            }
+            (Kind::Integer(..) | Kind::Boolean, Default::Value(value)) => text.contains(&line(value)),
             (_, Default::Value(value)) => text.contains(&line(&format!("\"{value}\""))),
             _ => true,
         };
         // Mentioned in words only: a clearable namespace is not in this version.
-        assert!(
-            found || key.name() == "clearable",
-            "{} is not in the sample",
-            key.path
-        );
+        assert!(found || key.name() == "clearable", "{} is not in the sample", key.path);
     }
 }
 
@@ -240,18 +167,12 @@ fn files_are_read_and_their_absence_is_said() {
     let file = folder.path().join("topology.toml");
     let said = load(Source::of(&file), &SystemEnvironment).unwrap_err();
     assert!(matches!(said, TopologyError::Unreadable { .. }), "{said}");
-    assert!(
-        said.to_string().starts_with(&file.display().to_string()),
-        "{said}"
-    );
+    assert!(said.to_string().starts_with(&file.display().to_string()), "{said}");
 
     fs::write(folder.path().join("brokers"), "localhost:9092\n").unwrap();
     let text = with_example("").replace("\"localhost:9092\"", "{ file = \"brokers\" }");
     fs::write(&file, text).unwrap();
     let deployment = load(Source::of(&file), &SystemEnvironment).unwrap();
     assert_eq!(deployment.kafka.brokers, "localhost:9092");
-    assert_eq!(
-        deployment.plan.engine.state_dir,
-        folder.path().join("state")
-    );
+    assert_eq!(deployment.plan.engine.state_dir, folder.path().join("state"));
 }

@@ -21,49 +21,23 @@ fn send_keys_records_by_their_counter() {
     ];
     std::fs::write(&file, lines.join("\n")).unwrap();
     let finished = app.call(&["send", "--input", "events", "events.jsonl"]);
-    assert_eq!(
-        (finished.code, finished.stdout.as_str()),
-        (Some(0), ""),
-        "{}",
-        finished.stderr
-    );
-    assert!(
-        finished.stderr.contains("warning: line 5 is not JSON"),
-        "{}",
-        finished.stderr
-    );
-    assert!(
-        finished.stderr.contains("5 records sent to "),
-        "{}",
-        finished.stderr
-    );
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ""), "{}", finished.stderr);
+    assert!(finished.stderr.contains("warning: line 5 is not JSON"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("5 records sent to "), "{}", finished.stderr);
 
     let sent = sent(&app);
     let mut values: Vec<&str> = sent.iter().map(Record::text).collect();
     values.sort_unstable();
-    let mut right: Vec<&str> = lines
-        .iter()
-        .copied()
-        .filter(|line| !line.is_empty())
-        .collect();
+    let mut right: Vec<&str> = lines.iter().copied().filter(|line| !line.is_empty()).collect();
     right.sort_unstable();
     assert_eq!(values, right);
     let key_of = |part: &str| {
-        let record = sent
-            .iter()
-            .find(|record| record.text().contains(part))
-            .expect("it was sent");
-        record
-            .key
-            .as_deref()
-            .map(|key| String::from_utf8_lossy(key).into_owned())
+        let record = sent.iter().find(|record| record.text().contains(part)).expect("it was sent");
+        record.key.as_deref().map(|key| String::from_utf8_lossy(key).into_owned())
     };
-    for (part, key) in [
-        (r#""1""#, Some("clicks")),
-        (r#""3""#, Some("views")),
-        ("not json", None),
-        (r#""5""#, None),
-    ] {
+    for (part, key) in
+        [(r#""1""#, Some("clicks")), (r#""3""#, Some("views")), ("not json", None), (r#""5""#, None)]
+    {
         assert_eq!(key_of(part).as_deref(), key, "{part}");
     }
     let clicks: Vec<i32> = sent
@@ -79,23 +53,12 @@ fn send_reads_standard_input() {
     let app = App::with_topics("stdin");
     let line = br#"{"event_id":"1","counter":"clicks","event_time":1}"#;
     for arguments in [&["send"] as &[&str], &["send", "-"]] {
-        let finished = app
-            .tallyflow
-            .call_with(arguments, &[line.as_slice(), b"\r\n"].concat());
+        let finished = app.tallyflow.call_with(arguments, &[line.as_slice(), b"\r\n"].concat());
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-        assert!(
-            finished.stderr.starts_with("1 record sent to "),
-            "{}",
-            finished.stderr
-        );
+        assert!(finished.stderr.starts_with("1 record sent to "), "{}", finished.stderr);
     }
     let sent = sent(&app);
-    assert!(
-        sent.len() == 2
-            && sent
-                .iter()
-                .all(|record| record.value.as_deref() == Some(line))
-    );
+    assert!(sent.len() == 2 && sent.iter().all(|record| record.value.as_deref() == Some(line)));
 }
 
 #[test]
@@ -105,16 +68,11 @@ fn send_fails_where_one_record_does() {
     let noise: String = (0..500_000_u32)
         .map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761) ^ n.rotate_left(13)))
         .collect();
-    let lines =
-        format!("{{\"counter\":\"a\"}}\n{{\"counter\":\"{noise}\"}}\n{{\"counter\":\"b\"}}\n");
+    let lines = format!("{{\"counter\":\"a\"}}\n{{\"counter\":\"{noise}\"}}\n{{\"counter\":\"b\"}}\n");
     let finished = app.tallyflow.call_with(&["send"], lines.as_bytes());
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     for part in ["failed: line 2: ", "2 records sent to ", "; 1 failed"] {
-        assert!(
-            finished.stderr.contains(part),
-            "{part} in\n{}",
-            finished.stderr
-        );
+        assert!(finished.stderr.contains(part), "{part} in\n{}", finished.stderr);
     }
     assert_eq!(sent(&app).len(), 2);
 }
@@ -126,24 +84,13 @@ fn send_needs_its_topic_and_one_input() {
     assert_eq!(finished.code, Some(1));
     let missing = format!("the topic {} does not exist", app.topic("events"));
     assert!(finished.stderr.contains(&missing), "{}", finished.stderr);
-    for arguments in [
-        &["send", "--input", "clicks"] as &[&str],
-        &["send", "no-such-file"],
-    ] {
+    for arguments in [&["send", "--input", "clicks"] as &[&str], &["send", "no-such-file"]] {
         let finished = app.call(arguments);
-        assert_eq!(
-            finished.code,
-            Some(if arguments.len() == 3 { 2 } else { 1 })
-        );
+        assert_eq!(finished.code, Some(if arguments.len() == 3 { 2 } else { 1 }));
         assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
     }
-    app.tallyflow
-        .write_topology(&topology(&app.name, "[input.more]\n"));
+    app.tallyflow.write_topology(&topology(&app.name, "[input.more]\n"));
     let finished = app.call(&["send"]);
     assert_eq!(finished.code, Some(2));
-    assert!(
-        finished.stderr.contains("--input: events, more"),
-        "{}",
-        finished.stderr
-    );
+    assert!(finished.stderr.contains("--input: events, more"), "{}", finished.stderr);
 }

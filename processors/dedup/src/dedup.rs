@@ -43,10 +43,7 @@ pub struct Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { position, kind } = self;
-        write!(
-            f,
-            "entry {position} of the frame is of the kind {kind:?}, written by a later version"
-        )
+        write!(f, "entry {position} of the frame is of the kind {kind:?}, written by a later version")
     }
 }
 
@@ -60,10 +57,7 @@ pub struct Dedup {
 impl Dedup {
     /// A dedup with empty buffers.
     pub const fn new() -> Self {
-        Self {
-            ids: Vec::new(),
-            answers: Vec::new(),
-        }
+        Self { ids: Vec::new(), answers: Vec::new() }
     }
 }
 
@@ -92,17 +86,11 @@ impl Processor for Dedup {
         }
         self.ids.clear();
         self.answers.clear();
-        let judgeable = frame
-            .entries
-            .iter()
-            .filter(|entry| !is_beyond(entry, frame.horizon));
-        self.ids
-            .extend(judgeable.map(|entry| (entry.identity, entry.check)));
+        let judgeable = frame.entries.iter().filter(|entry| !is_beyond(entry, frame.horizon));
+        self.ids.extend(judgeable.map(|entry| (entry.identity, entry.check)));
         view.sight(&self.ids, &mut self.answers)?;
         if self.answers.len() != self.ids.len() {
-            return Err(StateUnavailable(
-                "the seen ids did not answer for every id".to_owned(),
-            ));
+            return Err(StateUnavailable("the seen ids did not answer for every id".to_owned()));
         }
         let mut answers = self.answers.iter();
         judged.verdicts.extend(frame.entries.iter().map(|entry| {
@@ -123,10 +111,7 @@ impl Processor for Dedup {
 /// The first entry that this version does not process.
 fn refusal(entries: &[Entry]) -> Option<Refusal> {
     let position = entries.iter().position(|entry| entry.kind != Kind::Add)?;
-    entries.get(position).map(|entry| Refusal {
-        position,
-        kind: entry.kind,
-    })
+    entries.get(position).map(|entry| Refusal { position, kind: entry.kind })
 }
 
 /// The horizon rule: whether a first copy of this entry may lie in a forgotten bucket.

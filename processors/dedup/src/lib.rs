@@ -11,15 +11,7 @@
 //! Keeps: ID-1, TM-2 (an entry's verdict depends on the log alone: its place, its time, the threshold in force there).
 //! Must not know: how ids are remembered, frames' bytes, clocks.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod dedup;
 

@@ -30,17 +30,14 @@ impl SeenIds for MapIds {
             return Err(StateUnavailable("disk".to_owned()));
         }
         self.sighted += ids.len();
-        out.extend(
-            ids.iter()
-                .map(|(identity, check)| match self.seen.get(identity) {
-                    None => {
-                        self.seen.insert(*identity, *check);
-                        Sighting::First
-                    }
-                    Some(first) if first == check => Sighting::Same,
-                    Some(_) => Sighting::Different,
-                }),
-        );
+        out.extend(ids.iter().map(|(identity, check)| match self.seen.get(identity) {
+            None => {
+                self.seen.insert(*identity, *check);
+                Sighting::First
+            }
+            Some(first) if first == check => Sighting::Same,
+            Some(_) => Sighting::Different,
+        }));
         Ok(())
     }
 }
@@ -63,9 +60,7 @@ fn entry(namespace: &str, counter: &str, id: &str, delta: i64) -> Entry {
 
 fn judge(ids: &mut MapIds, entries: &[Entry], horizon: Option<TimestampMs>) -> Vec<Verdict> {
     let mut judged = Judged::default();
-    Dedup::new()
-        .process(Frame { entries, horizon }, ids, TimestampMs(0), &mut judged)
-        .unwrap();
+    Dedup::new().process(Frame { entries, horizon }, ids, TimestampMs(0), &mut judged).unwrap();
     assert_eq!(judged.refused, None);
     judged.verdicts
 }
@@ -75,37 +70,21 @@ fn t1_a_copy_by_another_way_is_a_duplicate() {
     // Whichever partition it came from, its entries meet at one owner: two frames here.
     let (mut ids, e1) = (MapIds::default(), entry("n", "A", "e1", 1));
     assert_eq!(judge(&mut ids, &[e1], None), [Counted]);
-    let copy = Entry {
-        offset: Offset(77),
-        index: 3,
-        ..e1
-    };
+    let copy = Entry { offset: Offset(77), index: 3, ..e1 };
     assert_eq!(judge(&mut ids, &[copy], None), [Duplicate]);
 }
 
 #[test]
 fn t6_t30_beyond_the_horizon_is_late_and_not_sighted() {
     let mut ids = MapIds::default();
-    let at = |ms| Entry {
-        event_time: TimestampMs(ms),
-        ..entry("n", "A", "e1", 1)
-    };
+    let at = |ms| Entry { event_time: TimestampMs(ms), ..entry("n", "A", "e1", 1) };
     let horizon = Some(TimestampMs(1_000));
-    assert_eq!(
-        judge(&mut ids, &[at(999), at(1_000)], horizon),
-        [Late, Late]
-    );
+    assert_eq!(judge(&mut ids, &[at(999), at(1_000)], horizon), [Late, Late]);
     assert_eq!(ids.sighted, 0);
-    assert_eq!(
-        judge(&mut ids, &[at(1_001), at(1_000), at(1_001)], horizon),
-        [Counted, Late, Duplicate]
-    );
+    assert_eq!(judge(&mut ids, &[at(1_001), at(1_000), at(1_001)], horizon), [Counted, Late, Duplicate]);
     assert_eq!(ids.sighted, 2);
     // The rule comes before any look-up: a known id beyond it is late, not a duplicate.
-    assert_eq!(
-        judge(&mut ids, &[at(1_001)], Some(TimestampMs(1_001))),
-        [Late]
-    );
+    assert_eq!(judge(&mut ids, &[at(1_001)], Some(TimestampMs(1_001))), [Late]);
 }
 
 #[test]
@@ -124,69 +103,35 @@ fn t8_t9_identities_are_of_their_counter() {
 fn t10_another_payload_is_a_conflict_and_the_first_one_answers() {
     let mut ids = MapIds::default();
     let entries = [1, 5, 5, 1].map(|delta| entry("n", "A", "e1", delta));
-    assert_eq!(
-        judge(&mut ids, &entries, None),
-        [Counted, Conflict, Conflict, Duplicate]
-    );
+    assert_eq!(judge(&mut ids, &entries, None), [Counted, Conflict, Conflict, Duplicate]);
 }
 
 #[test]
 fn t12_two_copies_in_one_batch_count_one() {
     let e1 = entry("n", "A", "e1", 1);
-    assert_eq!(
-        judge(&mut MapIds::default(), &[e1, e1], None),
-        [Counted, Duplicate]
-    );
+    assert_eq!(judge(&mut MapIds::default(), &[e1, e1], None), [Counted, Duplicate]);
 }
 
 #[test]
 fn kinds_of_a_later_version_are_refused_before_anything_is_sighted() {
     for kind in [Kind::Clear, Kind::Hold, Kind::Release, Kind::Discard] {
-        let entries = [
-            entry("n", "A", "e1", 1),
-            Entry {
-                kind,
-                ..entry("n", "A", "e2", 1)
-            },
-        ];
+        let entries = [entry("n", "A", "e1", 1), Entry { kind, ..entry("n", "A", "e2", 1) }];
         let (mut ids, mut judged) = (MapIds::default(), Judged::default());
-        let frame = Frame {
-            entries: &entries,
-            horizon: None,
-        };
-        Dedup::new()
-            .process(frame, &mut ids, TimestampMs(0), &mut judged)
-            .unwrap();
+        let frame = Frame { entries: &entries, horizon: None };
+        Dedup::new().process(frame, &mut ids, TimestampMs(0), &mut judged).unwrap();
         let refusal = judged.refused.unwrap();
         assert_eq!((refusal.position, refusal.kind), (1, kind));
         assert_eq!((ids.sighted, judged.verdicts.len()), (0, 0));
-        assert!(
-            refusal
-                .to_string()
-                .starts_with("entry 1 of the frame is of the kind")
-        );
+        assert!(refusal.to_string().starts_with("entry 1 of the frame is of the kind"));
     }
 }
 
 #[test]
 fn state_that_cannot_be_read_is_no_verdict() {
-    let mut ids = MapIds {
-        broken: true,
-        ..MapIds::default()
-    };
-    let frame = Frame {
-        entries: &[entry("n", "A", "e1", 1)],
-        horizon: None,
-    };
-    let mut judged = Judged {
-        verdicts: vec![Counted],
-        refused: None,
-    };
-    assert!(
-        Dedup::new()
-            .process(frame, &mut ids, TimestampMs(0), &mut judged)
-            .is_err()
-    );
+    let mut ids = MapIds { broken: true, ..MapIds::default() };
+    let frame = Frame { entries: &[entry("n", "A", "e1", 1)], horizon: None };
+    let mut judged = Judged { verdicts: vec![Counted], refused: None };
+    assert!(Dedup::new().process(frame, &mut ids, TimestampMs(0), &mut judged).is_err());
     assert_eq!(judged.verdicts, []);
 }
 

@@ -43,9 +43,7 @@ struct Judge {
 
 impl std::fmt::Debug for Intake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Intake")
-            .field("inputs", &self.inputs.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Intake").field("inputs", &self.inputs.len()).finish_non_exhaustive()
     }
 }
 
@@ -54,15 +52,11 @@ impl Intake {
     ///
     /// An input without a decoder cannot be read: [`Processor::process`] says so.
     pub fn new(plan: &Plan, decoders: Vec<Box<dyn EventDecoder>>) -> Self {
-        let inputs = plan
-            .inputs
-            .iter()
-            .zip(decoders)
-            .map(|(input, decoder)| Input {
-                topic: Arc::clone(&input.topic),
-                append_time: input.append_time,
-                decoder,
-            });
+        let inputs = plan.inputs.iter().zip(decoders).map(|(input, decoder)| Input {
+            topic: Arc::clone(&input.topic),
+            append_time: input.append_time,
+            decoder,
+        });
         Self {
             inputs: inputs.collect(),
             judge: Judge {
@@ -94,9 +88,7 @@ impl Processor for Intake {
         effects: Self::Effects<'_>,
     ) -> Result<Consumed, StateUnavailable> {
         let Some(input) = self.inputs.get_mut(position) else {
-            return Err(StateUnavailable(format!(
-                "there is no decoder for input {position}"
-            )));
+            return Err(StateUnavailable(format!("there is no decoder for input {position}")));
         };
         let mut sink = Batch {
             records,
@@ -143,13 +135,9 @@ impl EventSink for Batch<'_> {
             return;
         };
         let Some((append, by_producer)) = self.append_of(record) else {
-            let message = format!(
-                "the record of {} has no timestamp to judge its age by",
-                self.topic
-            );
+            let message = format!("the record of {} has no timestamp to judge its age by", self.topic);
             let failure = Failure::new(Category::InvalidField, message);
-            self.effects
-                .invalid(record, index, Some(&event.event_id), failure);
+            self.effects.invalid(record, index, Some(&event.event_id), failure);
             return;
         };
         let ahead = by_producer && append > self.latest_append;
@@ -165,13 +153,7 @@ impl EventSink for Batch<'_> {
         };
         let age_ms = append.since(event.event_time);
         let event_id = &event.event_id;
-        self.effects.untimely(&Untimely {
-            record,
-            index,
-            event_id,
-            verdict,
-            age_ms,
-        });
+        self.effects.untimely(&Untimely { record, index, event_id, verdict, age_ms });
     }
 
     fn invalid(&mut self, at: usize, index: Option<u32>, event_id: Option<&str>, failure: Failure) {
@@ -200,19 +182,12 @@ impl Judge {
         let values = || dimensions.iter().map(|value| value.as_bytes());
         self.key.clear();
         counter::encode_key(&mut self.key, namespace, name, values());
-        let target = counter::owner(
-            counter::routing_hash(namespace, name),
-            self.entries_partitions,
-        );
+        let target = counter::owner(counter::routing_hash(namespace, name), self.entries_partitions);
         let kind = event.kind as u8;
         let entry = Entry {
             kind: event.kind,
-            identity: self
-                .hasher
-                .identity(namespace, name, event.event_id.as_bytes()),
-            check: self
-                .hasher
-                .payload(kind, event.delta, event.event_time.0, values()),
+            identity: self.hasher.identity(namespace, name, event.event_id.as_bytes()),
+            check: self.hasher.payload(kind, event.delta, event.event_time.0, values()),
             counter: 0, // set by the effects' owner, who has the dictionary
             event_time: event.event_time,
             delta: event.delta,

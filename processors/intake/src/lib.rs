@@ -10,15 +10,7 @@
 //! Keeps: ID-1 (the identity knows neither partition nor time), LG-1 (one verdict per event).
 //! Must not know: formats, Kafka, frames' bytes, clocks. Time comes as an argument.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod intake;
 

@@ -10,9 +10,7 @@ use tallyflow_core::effects::{IntakeEffects, Untimely};
 use tallyflow_core::event::{Event, Kind};
 use tallyflow_core::frame::entry::Entry;
 use tallyflow_core::ids::{Offset, Partition};
-use tallyflow_core::plan::{
-    AppendTime, EnginePlan, Format, InputPlan, Plan, RecordLimits, TimePlan,
-};
+use tallyflow_core::plan::{AppendTime, EnginePlan, Format, InputPlan, Plan, RecordLimits, TimePlan};
 use tallyflow_core::processor::{Consumed, Processor};
 use tallyflow_core::record::{RecordTime, RecordView};
 use tallyflow_core::time::TimestampMs;
@@ -31,10 +29,7 @@ pub(crate) fn plan(append_time: AppendTime) -> Plan {
     };
     Plan {
         app: "test".to_owned(),
-        inputs: vec![
-            input("events", append_time),
-            input("others", AppendTime::Log),
-        ],
+        inputs: vec![input("events", append_time), input("others", AppendTime::Log)],
         limits: TimePlan {
             accept_ms: 300_000,
             future_ms: 5_000,
@@ -67,20 +62,12 @@ pub(crate) struct Lines;
 impl EventDecoder for Lines {
     fn decode(&mut self, batch: &[RecordView<'_>], sink: &mut dyn EventSink) {
         for (at, record) in batch.iter().enumerate() {
-            let lines: Vec<&str> = std::str::from_utf8(record.value.unwrap())
-                .unwrap()
-                .lines()
-                .collect();
+            let lines: Vec<&str> = std::str::from_utf8(record.value.unwrap()).unwrap().lines().collect();
             for (n, line) in lines.iter().enumerate() {
                 let index = (lines.len() > 1).then_some(n as u32);
                 let parts: Vec<&str> = line.split(' ').collect();
                 let [namespace, id, counter, ms, delta, region] = parts[..] else {
-                    sink.invalid(
-                        at,
-                        index,
-                        Some("?"),
-                        Failure::new(Category::Undecodable, "no line"),
-                    );
+                    sink.invalid(at, index, Some("?"), Failure::new(Category::Undecodable, "no line"));
                     continue;
                 };
                 let event = Event {
@@ -111,38 +98,17 @@ pub(crate) struct Telling(pub(crate) Vec<Told>);
 
 impl IntakeEffects for Telling {
     fn entry(&mut self, target: u32, key: &[u8], entry: Entry) {
-        let key = decode_key_text(key)
-            .unwrap()
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        let key = decode_key_text(key).unwrap().into_iter().map(str::to_owned).collect();
         self.0.push(Told::Entry(target, key, entry));
     }
 
     fn untimely(&mut self, event: &Untimely<'_>) {
         let (offset, id) = (event.record.offset.0, event.event_id.to_owned());
-        self.0.push(Told::Untimely(
-            offset,
-            event.index,
-            id,
-            event.verdict,
-            event.age_ms,
-        ));
+        self.0.push(Told::Untimely(offset, event.index, id, event.verdict, event.age_ms));
     }
 
-    fn invalid(
-        &mut self,
-        record: &RecordView<'_>,
-        index: Option<u32>,
-        id: Option<&str>,
-        failure: Failure,
-    ) {
-        self.0.push(Told::Invalid(
-            record.offset.0,
-            index,
-            id.map(str::to_owned),
-            failure.category,
-        ));
+    fn invalid(&mut self, record: &RecordView<'_>, index: Option<u32>, id: Option<&str>, failure: Failure) {
+        self.0.push(Told::Invalid(record.offset.0, index, id.map(str::to_owned), failure.category));
     }
 
     fn record_done(&mut self, offset: Offset) {
@@ -152,14 +118,7 @@ impl IntakeEffects for Telling {
 
 pub(crate) fn record(offset: i64, time: RecordTime, value: &str) -> RecordView<'_> {
     let value = Some(value.as_bytes());
-    RecordView {
-        partition: Partition(0),
-        offset: Offset(offset),
-        time,
-        key: None,
-        value,
-        headers: &[],
-    }
+    RecordView { partition: Partition(0), offset: Offset(offset), time, key: None, value, headers: &[] }
 }
 
 pub(crate) const fn log(ms: i64) -> RecordTime {
@@ -169,9 +128,7 @@ pub(crate) const fn log(ms: i64) -> RecordTime {
 pub(crate) fn read(append_time: AppendTime, now_ms: i64, records: &[RecordView<'_>]) -> Vec<Told> {
     let mut intake = Intake::new(&plan(append_time), vec![Box::new(Lines), Box::new(Lines)]);
     let mut told = Telling::default();
-    let consumed = intake
-        .process((records, 0), (), TimestampMs(now_ms), &mut told)
-        .unwrap();
+    let consumed = intake.process((records, 0), (), TimestampMs(now_ms), &mut told).unwrap();
     assert_eq!(consumed, Consumed::All);
     told.0
 }

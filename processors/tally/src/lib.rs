@@ -8,15 +8,7 @@
 //!
 //! Keeps: LG-2 (Σ of the deltas = Σ of the counted entries). Must not know: cells, windows, how a verdict was found.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod tally;
 

@@ -34,10 +34,7 @@ pub struct Tally {
 impl Tally {
     /// The tally of a plan.
     pub fn new(plan: &Plan) -> Self {
-        Self {
-            slice: plan.slice,
-            index: HashTable::new(),
-        }
+        Self { slice: plan.slice, index: HashTable::new() }
     }
 }
 
@@ -61,53 +58,30 @@ impl Processor for Tally {
         deltas: Self::Effects<'_>,
     ) -> Result<Consumed, StateUnavailable> {
         if judged.entries.len() != judged.verdicts.len() {
-            return Err(StateUnavailable(
-                "there is not one verdict for each entry".to_owned(),
-            ));
+            return Err(StateUnavailable("there is not one verdict for each entry".to_owned()));
         }
         if deltas.is_empty() {
             self.index.clear();
         }
-        let counted = judged
-            .entries
-            .iter()
-            .zip(judged.verdicts)
-            .filter(|(_, v)| **v == Verdict::Counted);
+        let counted = judged.entries.iter().zip(judged.verdicts).filter(|(_, v)| **v == Verdict::Counted);
         for (entry, _) in counted {
             let Some(counter) = judged.counters.get(entry.counter as usize).copied() else {
                 return Err(StateUnavailable("an entry's counter has no id".to_owned()));
             };
-            self.add(
-                deltas,
-                counter,
-                self.slice.start_of(entry.event_time),
-                entry.delta,
-            );
+            self.add(deltas, counter, self.slice.start_of(entry.event_time), entry.delta);
         }
         Ok(Consumed::All)
     }
 }
 
 impl Tally {
-    fn add(
-        &mut self,
-        deltas: &mut Vec<Delta>,
-        counter: CounterId,
-        slice_start: TimestampMs,
-        delta: i64,
-    ) {
+    fn add(&mut self, deltas: &mut Vec<Delta>, counter: CounterId, slice_start: TimestampMs, delta: i64) {
         let row = self.index.entry(
             hash(counter, slice_start),
             |at| {
-                deltas
-                    .get(*at as usize)
-                    .is_some_and(|d| d.counter == counter && d.slice_start == slice_start)
+                deltas.get(*at as usize).is_some_and(|d| d.counter == counter && d.slice_start == slice_start)
             },
-            |at| {
-                deltas
-                    .get(*at as usize)
-                    .map_or(0, |d| hash(d.counter, d.slice_start))
-            },
+            |at| deltas.get(*at as usize).map_or(0, |d| hash(d.counter, d.slice_start)),
         );
         match row {
             Slot::Occupied(at) => {
@@ -118,12 +92,7 @@ impl Tally {
             }
             Slot::Vacant(place) => {
                 place.insert(deltas.len() as u32);
-                deltas.push(Delta {
-                    counter,
-                    slice_start,
-                    sum: Sum::default().add_delta(delta),
-                    events: 1,
-                });
+                deltas.push(Delta { counter, slice_start, sum: Sum::default().add_delta(delta), events: 1 });
             }
         }
     }

@@ -63,20 +63,13 @@ fn entry(counter: u32, seconds: i64, delta: i64) -> Entry {
 const COUNTERS: [CounterId; 3] = [CounterId(70), CounterId(5), CounterId(6)];
 
 fn add(tally: &mut Tally, entries: &[Entry], verdicts: &[Verdict], deltas: &mut Vec<Delta>) {
-    let judged = Judged {
-        entries,
-        verdicts,
-        counters: &COUNTERS,
-    };
+    let judged = Judged { entries, verdicts, counters: &COUNTERS };
     tally.process(judged, (), TimestampMs(0), deltas).unwrap();
 }
 
 /// (counter, slice in seconds, sum, events) of each row.
 fn rows(deltas: &[Delta]) -> Vec<(u32, i64, i128, u64)> {
-    deltas
-        .iter()
-        .map(|d| (d.counter.0, d.slice_start.0 / 1_000, d.sum.0, d.events))
-        .collect()
+    deltas.iter().map(|d| (d.counter.0, d.slice_start.0 / 1_000, d.sum.0, d.events)).collect()
 }
 
 #[test]
@@ -98,12 +91,7 @@ fn only_what_counts_is_summed_in_the_order_of_first_touch() {
 #[test]
 fn t26_slices_are_half_open() {
     let mut deltas = Vec::new();
-    add(
-        &mut tally(),
-        &[entry(0, 59, 1), entry(0, 61, 1), entry(0, 60, 1)],
-        &[Counted; 3],
-        &mut deltas,
-    );
+    add(&mut tally(), &[entry(0, 59, 1), entry(0, 61, 1), entry(0, 60, 1)], &[Counted; 3], &mut deltas);
     assert_eq!(rows(&deltas), [(70, 0, 1, 1), (70, 60, 2, 2)]);
 }
 
@@ -136,24 +124,11 @@ fn t10_a_conflict_adds_nothing_and_a_delta_of_zero_is_an_event() {
 fn a_list_of_another_commit_is_never_mixed_up() {
     let mut tally = tally();
     let mut first = Vec::new();
-    add(
-        &mut tally,
-        &[entry(0, 0, 1), entry(1, 0, 1)],
-        &[Counted; 2],
-        &mut first,
-    );
+    add(&mut tally, &[entry(0, 0, 1), entry(1, 0, 1)], &[Counted; 2], &mut first);
     // A list the index does not know gets rows of its own, whatever stands in it.
     let mut other = rows_of(&[(6, 0, 7), (70, 60, 7)]);
-    add(
-        &mut tally,
-        &[entry(0, 0, 1), entry(1, 0, 1)],
-        &[Counted; 2],
-        &mut other,
-    );
-    assert_eq!(
-        rows(&other),
-        [(6, 0, 7, 1), (70, 60, 7, 1), (70, 0, 1, 1), (5, 0, 1, 1)]
-    );
+    add(&mut tally, &[entry(0, 0, 1), entry(1, 0, 1)], &[Counted; 2], &mut other);
+    assert_eq!(rows(&other), [(6, 0, 7, 1), (70, 60, 7, 1), (70, 0, 1, 1), (5, 0, 1, 1)]);
 }
 
 fn rows_of(list: &[(u32, i64, i64)]) -> Vec<Delta> {
@@ -170,26 +145,10 @@ fn rows_of(list: &[(u32, i64, i64)]) -> Vec<Delta> {
 fn what_does_not_fit_together_is_refused() {
     let (mut tally, mut deltas) = (tally(), Vec::new());
     let entries = [entry(9, 0, 1)];
-    let judged = |verdicts| Judged {
-        entries: &entries,
-        verdicts,
-        counters: &COUNTERS,
-    };
-    assert!(
-        tally
-            .process(judged(&[]), (), TimestampMs(0), &mut deltas)
-            .is_err()
-    );
-    assert!(
-        tally
-            .process(judged(&[Counted]), (), TimestampMs(0), &mut deltas)
-            .is_err()
-    );
-    assert!(
-        tally
-            .process(judged(&[Late]), (), TimestampMs(0), &mut deltas)
-            .is_ok()
-    );
+    let judged = |verdicts| Judged { entries: &entries, verdicts, counters: &COUNTERS };
+    assert!(tally.process(judged(&[]), (), TimestampMs(0), &mut deltas).is_err());
+    assert!(tally.process(judged(&[Counted]), (), TimestampMs(0), &mut deltas).is_err());
+    assert!(tally.process(judged(&[Late]), (), TimestampMs(0), &mut deltas).is_ok());
 }
 
 proptest! {

@@ -28,18 +28,16 @@ pub(crate) struct FinalCursor {
 
 impl FinalCursor {
     /// Nothing is final.
-    pub(crate) const BEGIN: Self = Self {
-        start: TimestampMs::MIN,
-        after: None,
-    };
+    pub(crate) const BEGIN: Self = Self { start: TimestampMs::MIN, after: None };
 
     /// Whether the cell of this key in the window at `start` is final already.
     pub(crate) fn has_passed(&self, start: TimestampMs, key: &[u8]) -> bool {
         start < self.start
             || start == self.start
-                && self.after.as_ref().is_some_and(|after| {
-                    (hash_slice(key), key) <= (after.slice, after.key.as_slice())
-                })
+                && self
+                    .after
+                    .as_ref()
+                    .is_some_and(|after| (hash_slice(key), key) <= (after.slice, after.key.as_slice()))
     }
 
     /// The start of the first window of at or above this place that has cells, or may have some left.
@@ -81,17 +79,9 @@ impl FinalCursor {
             match out.last() {
                 Some(last) if out.len() - before >= room => {
                     let key = view.key(last.counter).to_vec();
-                    self.after = Some(CellOrder {
-                        slice: hash_slice(&key),
-                        key,
-                    });
+                    self.after = Some(CellOrder { slice: hash_slice(&key), key });
                 }
-                _ => {
-                    *self = Self {
-                        start: size.end_of(self.start),
-                        after: None,
-                    }
-                }
+                _ => *self = Self { start: size.end_of(self.start), after: None },
             }
         }
         Ok(true)
@@ -101,10 +91,6 @@ impl FinalCursor {
 /// The first window that is not due: every earlier one has end + `delay_ms` ≤ `clock`.
 ///
 /// `start + size + delay ≤ clock` holds exactly for the starts below `start_of(clock − delay)`.
-pub(crate) const fn first_not_due(
-    size: WindowSize,
-    delay_ms: i64,
-    clock: TimestampMs,
-) -> TimestampMs {
+pub(crate) const fn first_not_due(size: WindowSize, delay_ms: i64, clock: TimestampMs) -> TimestampMs {
     size.start_of(clock.minus(delay_ms))
 }

@@ -14,26 +14,13 @@ pub(crate) struct Saying {
 }
 
 impl Saying {
-    pub(crate) const UPDATE: Self = Self {
-        state: RowState::Update,
-        by_cursor: false,
-    };
-    pub(crate) const FINAL_BY_CURSOR: Self = Self {
-        state: RowState::Final,
-        by_cursor: true,
-    };
+    pub(crate) const UPDATE: Self = Self { state: RowState::Update, by_cursor: false };
+    pub(crate) const FINAL_BY_CURSOR: Self = Self { state: RowState::Final, by_cursor: true };
 
     /// Of a cell behind the cursor: its final was said, unless it did not exist.
     pub(crate) const fn behind(existed: bool) -> Self {
-        let state = if existed {
-            RowState::Correction
-        } else {
-            RowState::Final
-        };
-        Self {
-            state,
-            by_cursor: false,
-        }
+        let state = if existed { RowState::Correction } else { RowState::Final };
+        Self { state, by_cursor: false }
     }
 }
 
@@ -85,9 +72,5 @@ pub(crate) fn emit(
 
 /// A cell of the totals.
 pub(crate) const fn total_cell(counter: tallyflow_core::processor::CounterId) -> CellId {
-    CellId {
-        table: Table::TOTALS,
-        start: TimestampMs(0),
-        counter,
-    }
+    CellId { table: Table::TOTALS, start: TimestampMs(0), counter }
 }

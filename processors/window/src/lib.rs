@@ -13,15 +13,7 @@
 //! Keeps: LG-2 (each delta goes to one cell of every table), WN-1 (revisions grow, final is said once).
 //! Must not know: dedup, sources, topics, formats, how cells are stored, clocks. Time comes as an argument.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod cursor;
 mod emission;

@@ -23,22 +23,13 @@ impl Window {
         let Some(clock) = due.complete_through else {
             return Ok(0);
         };
-        let Self {
-            tables,
-            schedule,
-            transaction,
-            cells,
-            ..
-        } = self;
+        let Self { tables, schedule, transaction, cells, .. } = self;
         let mut passed = 0;
         for table in tables {
             cells.clear();
             let until = first_not_due(table.size, table.grace_ms, clock);
             let place = (table.table, table.size);
-            let arrived =
-                table
-                    .moved
-                    .advance(place, until, limit.saturating_sub(passed), view, cells)?;
+            let arrived = table.moved.advance(place, until, limit.saturating_sub(passed), view, cells)?;
             taken.more |= !arrived;
             passed += cells.len();
             for cell in cells.iter() {
@@ -84,11 +75,7 @@ impl Window {
             }
             table.pace_ms?;
         }
-        if touch.existed {
-            None
-        } else {
-            Some(Saying::UPDATE)
-        }
+        if touch.existed { None } else { Some(Saying::UPDATE) }
     }
 
     /// The updates whose time has come, at most `limit`: those that wait, then cells of this transaction that were
@@ -104,13 +91,8 @@ impl Window {
         let mut cells = std::mem::take(&mut self.cells);
         cells.clear();
         let fresh = self.transaction.touched().iter().map(|touch| touch.cell);
-        let fresh =
-            fresh.filter(|cell| !self.schedule.holds(*cell) && self.pace_of(*cell).is_some());
-        let mut ready = self
-            .schedule
-            .ready()
-            .chain(fresh)
-            .filter(|cell| !self.transaction.has_said(*cell));
+        let fresh = fresh.filter(|cell| !self.schedule.holds(*cell) && self.pace_of(*cell).is_some());
+        let mut ready = self.schedule.ready().chain(fresh).filter(|cell| !self.transaction.has_said(*cell));
         cells.extend(ready.by_ref().take(limit));
         taken.more |= ready.next().is_some();
         drop(ready);
@@ -133,16 +115,9 @@ impl Window {
         sink: &mut dyn RowSink,
         taken: &mut Taken,
     ) {
-        let window = self
-            .of(cell.table)
-            .map(|table| (&*table.name, table.size.end_of(cell.start)));
+        let window = self.of(cell.table).map(|table| (&*table.name, table.size.end_of(cell.start)));
         taken.rows += emit(cell, saying, window, due, view, sink);
-        let how = if saying == Saying::UPDATE {
-            Said::Update
-        } else {
-            Said::Closed
-        };
-        self.transaction
-            .say(cell, how, self.schedule.waits_since(cell));
+        let how = if saying == Saying::UPDATE { Said::Update } else { Said::Closed };
+        self.transaction.say(cell, how, self.schedule.waits_since(cell));
     }
 }

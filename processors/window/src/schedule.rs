@@ -69,20 +69,14 @@ impl Schedule {
 
     /// The cells that may be said now, longest waiting first.
     pub(crate) fn ready(&self) -> impl Iterator<Item = CellId> {
-        self.ready
-            .iter()
-            .copied()
-            .filter(|cell| self.slots.get(cell).is_some_and(|slot| slot.ready))
+        self.ready.iter().copied().filter(|cell| self.slots.get(cell).is_some_and(|slot| slot.ready))
     }
 
     /// A cell changed and was not said.
     pub(crate) fn changed(&mut self, cell: CellId, at: NextOffset) {
         match self.slots.entry(cell) {
             Entry::Vacant(place) => {
-                place.insert(Slot {
-                    changed_at: Some(at),
-                    ready: true,
-                });
+                place.insert(Slot { changed_at: Some(at), ready: true });
                 self.ready.push_back(cell);
                 *self.waiting.entry(at).or_default() += 1;
             }
@@ -97,17 +91,8 @@ impl Schedule {
     /// A cell was said at `now_ms`: the next time after `pace_ms`.
     pub(crate) fn said(&mut self, cell: CellId, now_ms: u64, pace_ms: u64) {
         self.close(cell);
-        self.slots.insert(
-            cell,
-            Slot {
-                changed_at: None,
-                ready: false,
-            },
-        );
-        self.cooling
-            .entry(pace_ms)
-            .or_default()
-            .push_back((now_ms.saturating_add(pace_ms), cell));
+        self.slots.insert(cell, Slot { changed_at: None, ready: false });
+        self.cooling.entry(pace_ms).or_default().push_back((now_ms.saturating_add(pace_ms), cell));
     }
 
     /// A cell is said no more by the clock: it is final.
@@ -126,19 +111,12 @@ impl Schedule {
     /// Passes over what is not ready any more at the head of the queue.
     pub(crate) fn settle(&mut self) {
         let slots = &self.slots;
-        while self
-            .ready
-            .pop_front_if(|cell| !slots.get(cell).is_some_and(|slot| slot.ready))
-            .is_some()
-        {}
+        while self.ready.pop_front_if(|cell| !slots.get(cell).is_some_and(|slot| slot.ready)).is_some() {}
     }
 
     /// The smallest offset since which a cell waits, leaving out as many as `said` names of each.
     pub(crate) fn waiting_from(&self, said: &BTreeMap<NextOffset, usize>) -> Option<NextOffset> {
-        let left = self
-            .waiting
-            .iter()
-            .find(|(at, count)| said.get(*at).unwrap_or(&0) < *count);
+        let left = self.waiting.iter().find(|(at, count)| said.get(*at).unwrap_or(&0) < *count);
         left.map(|(at, _)| *at)
     }
 
@@ -155,9 +133,6 @@ impl Schedule {
         if self.waiting.is_empty() {
             return None;
         }
-        self.cooling
-            .values()
-            .filter_map(|queue| queue.front().map(|(due_ms, _)| *due_ms))
-            .min()
+        self.cooling.values().filter_map(|queue| queue.front().map(|(due_ms, _)| *due_ms)).min()
     }
 }

@@ -7,9 +7,7 @@ use tallyflow_core::counter::{encode_key, hash_slice};
 use tallyflow_core::ids::NextOffset;
 use tallyflow_core::outputs::{CountRow, RowState, WindowRow};
 use tallyflow_core::plan::{Emit, EnginePlan, Plan, RecordLimits, TimePlan, WindowPlan};
-use tallyflow_core::processor::{
-    Cell, CellId, CellOrder, Cells, CounterId, Delta, StateUnavailable, Table,
-};
+use tallyflow_core::processor::{Cell, CellId, CellOrder, Cells, CounterId, Delta, StateUnavailable, Table};
 use tallyflow_core::sum::Sum;
 use tallyflow_core::time::TimestampMs;
 use tallyflow_core::window::WindowSize;
@@ -23,12 +21,7 @@ pub(crate) const fn at(seconds: i64) -> TimestampMs {
 
 pub(crate) fn window_plan(name: &str, size_s: i64, grace_s: i64, emit: Emit) -> WindowPlan {
     let size = WindowSize::new(size_s * 1000).unwrap();
-    WindowPlan {
-        name: Arc::from(name),
-        size,
-        grace_ms: grace_s * 1000,
-        emit,
-    }
+    WindowPlan { name: Arc::from(name), size, grace_ms: grace_s * 1000, emit }
 }
 
 pub(crate) fn plan(windows: Vec<WindowPlan>) -> Plan {
@@ -77,18 +70,10 @@ impl MapCells {
     pub(crate) fn new(counters: u32) -> Self {
         let key = |n: u32| {
             let mut key = Vec::new();
-            encode_key(
-                &mut key,
-                b"default",
-                format!("c{n}").as_bytes(),
-                std::iter::empty(),
-            );
+            encode_key(&mut key, b"default", format!("c{n}").as_bytes(), std::iter::empty());
             key
         };
-        Self {
-            keys: (0..counters).map(key).collect(),
-            ..Self::default()
-        }
+        Self { keys: (0..counters).map(key).collect(), ..Self::default() }
     }
 
     pub(crate) fn commit(&mut self) {
@@ -103,10 +88,7 @@ impl MapCells {
 
     fn order(&self, cell: CellId) -> CellOrder {
         let key = self.key(cell.counter).to_vec();
-        CellOrder {
-            slice: hash_slice(&key),
-            key,
-        }
+        CellOrder { slice: hash_slice(&key), key }
     }
 }
 
@@ -123,13 +105,7 @@ impl Cells for MapCells {
 
     fn add(&mut self, id: CellId, sum: Sum, events: u64) -> Cell {
         let before = self.cell(id);
-        self.current.insert(
-            id,
-            Cell {
-                sum: before.sum.add(sum),
-                events: before.events + events,
-            },
-        );
+        self.current.insert(id, Cell { sum: before.sum.add(sum), events: before.events + events });
         before
     }
 
@@ -145,12 +121,8 @@ impl Cells for MapCells {
         limit: usize,
         out: &mut Vec<CellId>,
     ) -> Result<(), StateUnavailable> {
-        let of_window = self
-            .current
-            .keys()
-            .filter(|id| (id.table, id.start) == (table, start));
-        let mut cells: Vec<(CellOrder, CellId)> =
-            of_window.map(|id| (self.order(*id), *id)).collect();
+        let of_window = self.current.keys().filter(|id| (id.table, id.start) == (table, start));
+        let mut cells: Vec<(CellOrder, CellId)> = of_window.map(|id| (self.order(*id), *id)).collect();
         cells.retain(|(order, _)| after.is_none_or(|after| order > after));
         cells.sort();
         let found: Vec<CellId> = cells.into_iter().take(limit).map(|(_, id)| id).collect();
@@ -165,10 +137,7 @@ impl Cells for MapCells {
         after: TimestampMs,
     ) -> Result<Option<TimestampMs>, StateUnavailable> {
         self.lookups += 1;
-        let starts = self
-            .current
-            .keys()
-            .filter(|id| id.table == table && id.start > after);
+        let starts = self.current.keys().filter(|id| id.table == table && id.start > after);
         Ok(starts.map(|id| id.start).min())
     }
 }
@@ -227,21 +196,13 @@ pub(crate) struct Task {
 impl Task {
     pub(crate) fn new(windows: Vec<WindowPlan>) -> Self {
         let window = Window::new(&plan(windows));
-        Self {
-            window,
-            cells: MapCells::new(2_000),
-            through: 0,
-            clock: None,
-            budget: usize::MAX,
-        }
+        Self { window, cells: MapCells::new(2_000), through: 0, clock: None, budget: usize::MAX }
     }
 
     /// Merges and takes what is due, without an end. One entries offset per call.
     pub(crate) fn take(&mut self, steady_ms: u64, deltas: &[Delta]) -> Vec<Said> {
         if !deltas.is_empty() {
-            self.window
-                .merge(deltas, NextOffset(self.through), &mut self.cells)
-                .unwrap();
+            self.window.merge(deltas, NextOffset(self.through), &mut self.cells).unwrap();
             self.through += 1;
         }
         let due = Due {
@@ -251,10 +212,7 @@ impl Task {
             budget_rows: self.budget,
         };
         let mut rows = Rows::default();
-        let taken = self
-            .window
-            .take_due(&due, &mut self.cells, &mut rows)
-            .unwrap();
+        let taken = self.window.take_due(&due, &mut self.cells, &mut rows).unwrap();
         assert_eq!(taken.rows, rows.0.len());
         rows.0
     }
@@ -281,24 +239,12 @@ impl Task {
 /// A delta of one event.
 pub(crate) fn delta(counter: u32, seconds: i64, sum: i128) -> Delta {
     let slice_start = WindowSize::new(60_000).unwrap().start_of(at(seconds));
-    Delta {
-        counter: CounterId(counter),
-        slice_start,
-        sum: Sum(sum),
-        events: 1,
-    }
+    Delta { counter: CounterId(counter), slice_start, sum: Sum(sum), events: 1 }
 }
 
 /// The window rows of a commit, as (counter, window start in seconds, state, sum, revision).
 pub(crate) fn of_windows(rows: &[Said]) -> Vec<(u32, i64, RowState, i128, i64)> {
-    let row = |row: &Said| {
-        Some((
-            row.cell.counter.0,
-            row.cell.start.0 / 1000,
-            row.state?,
-            row.sum,
-            row.revision,
-        ))
-    };
+    let row =
+        |row: &Said| Some((row.cell.counter.0, row.cell.start.0 / 1000, row.state?, row.sum, row.revision));
     rows.iter().filter_map(row).collect()
 }

@@ -38,8 +38,7 @@ struct Step {
 }
 
 fn frames() -> impl Strategy<Value = Vec<Frame>> {
-    let one = (0..4u32, 0..600i64, -3i128..4)
-        .prop_map(|(counter, second, sum)| delta(counter, second, sum));
+    let one = (0..4u32, 0..600i64, -3i128..4).prop_map(|(counter, second, sum)| delta(counter, second, sum));
     let frame = (prop::collection::vec(one, 0..5), 0..120i64)
         .prop_map(|(deltas, clock_step)| Frame { deltas, clock_step });
     prop::collection::vec(frame, 1..20)
@@ -48,13 +47,7 @@ fn frames() -> impl Strategy<Value = Vec<Frame>> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let end = prop_oneof![4 => Just(End::Commit), 1 => Just(End::Abort), 1 => Just(End::Crash)];
     let step = (0..4usize, any::<bool>(), 0..6usize, 0..1_500u64, end).prop_map(
-        |(frames, one_merge, budget, steady_step, end)| Step {
-            frames,
-            one_merge,
-            budget,
-            steady_step,
-            end,
-        },
+        |(frames, one_merge, budget, steady_step, end)| Step { frames, one_merge, budget, steady_step, end },
     );
     prop::collection::vec(step, 1..30)
 }
@@ -98,12 +91,7 @@ impl World {
     }
 
     fn clock(&self, through: usize) -> Option<TimestampMs> {
-        (through > 0).then(|| {
-            at(self.log[..through]
-                .iter()
-                .map(|frame| frame.clock_step)
-                .sum())
-        })
+        (through > 0).then(|| at(self.log[..through].iter().map(|frame| frame.clock_step).sum()))
     }
 
     fn step(&mut self, step: Step) {
@@ -111,19 +99,12 @@ impl World {
         let through = (self.through + step.frames).min(self.log.len());
         let frames = &self.log[self.through..through];
         if step.one_merge {
-            let all: Vec<Delta> = frames
-                .iter()
-                .flat_map(|frame| frame.deltas.clone())
-                .collect();
-            self.window
-                .merge(&all, NextOffset(self.through as i64), &mut self.cells)
-                .unwrap();
+            let all: Vec<Delta> = frames.iter().flat_map(|frame| frame.deltas.clone()).collect();
+            self.window.merge(&all, NextOffset(self.through as i64), &mut self.cells).unwrap();
         } else {
             for (n, frame) in frames.iter().enumerate() {
                 let from = NextOffset((self.through + n) as i64);
-                self.window
-                    .merge(&frame.deltas, from, &mut self.cells)
-                    .unwrap();
+                self.window.merge(&frame.deltas, from, &mut self.cells).unwrap();
             }
         }
         let due = Due {
@@ -133,9 +114,7 @@ impl World {
             budget_rows: step.budget,
         };
         let mut rows = Rows::default();
-        self.window
-            .take_due(&due, &mut self.cells, &mut rows)
-            .unwrap();
+        self.window.take_due(&due, &mut self.cells, &mut rows).unwrap();
         match step.end {
             End::Commit => {
                 self.emitted_through = self.window.emitted_through(due.through).0 as usize;
@@ -162,11 +141,9 @@ impl World {
         for n in self.emitted_through..self.through {
             cells.clear();
             for delta in &self.log[n].deltas {
-                self.window
-                    .cells_of(delta.counter, delta.slice_start, &mut cells);
+                self.window.cells_of(delta.counter, delta.slice_start, &mut cells);
             }
-            self.window
-                .mark_due(&cells, NextOffset(n as i64), &self.cells);
+            self.window.mark_due(&cells, NextOffset(n as i64), &self.cells);
         }
     }
 
@@ -174,10 +151,7 @@ impl World {
     fn publish(&mut self, rows: Vec<Said>) {
         let mut keys = BTreeSet::new();
         for row in rows {
-            assert!(
-                keys.insert(row.cell),
-                "two rows of a key in one commit: {row:?}"
-            );
+            assert!(keys.insert(row.cell), "two rows of a key in one commit: {row:?}");
             self.check_row(&row);
             self.said_at.insert(row.cell, self.steady_ms);
             self.published.entry(row.cell).or_default().push(row);
@@ -185,10 +159,7 @@ impl World {
         // What was changed below emitted_through has been published (tables with updates, totals).
         for frame in &self.log[..self.emitted_through] {
             let mut changed = Vec::new();
-            frame
-                .deltas
-                .iter()
-                .for_each(|d| self.window.cells_of(d.counter, d.slice_start, &mut changed));
+            frame.deltas.iter().for_each(|d| self.window.cells_of(d.counter, d.slice_start, &mut changed));
             for cell in changed.into_iter().filter(|cell| cell.table != Table(2)) {
                 let last = self.published.get(&cell).and_then(|rows| rows.last());
                 let offset = last.map_or(0, |row| row.revision / 2);
@@ -207,20 +178,13 @@ impl World {
 
     fn check_row(&self, row: &Said) {
         let cell = self.cells.committed[&row.cell];
-        assert_eq!(
-            (row.sum, row.events),
-            (cell.sum.0, cell.events),
-            "a row tells its cell: {row:?}"
-        );
+        assert_eq!((row.sum, row.events), (cell.sum.0, cell.events), "a row tells its cell: {row:?}");
         let previous = self.published.get(&row.cell).and_then(|rows| rows.last());
         if let Some(previous) = previous {
             // Equal only where a restart says an unchanged row again.
-            let again = previous.revision == row.revision
-                && (previous.sum, previous.state) == (row.sum, row.state);
-            assert!(
-                row.revision > previous.revision || again,
-                "{previous:?} then {row:?}"
-            );
+            let again =
+                previous.revision == row.revision && (previous.sum, previous.state) == (row.sum, row.state);
+            assert!(row.revision > previous.revision || again, "{previous:?} then {row:?}");
         }
         if row.state.is_some() {
             let plan = &windows()[usize::from(row.cell.table.0)];
@@ -229,9 +193,7 @@ impl World {
             match row.state {
                 Some(RowState::Update) => {
                     assert!(!said_final, "an update after the final: {row:?}");
-                    let Emit::EveryMs(pace) = plan.emit else {
-                        panic!("an update of a final-only table")
-                    };
+                    let Emit::EveryMs(pace) = plan.emit else { panic!("an update of a final-only table") };
                     let last = self.said_at.get(&row.cell);
                     assert!(
                         last.is_none_or(|last| self.steady_ms - last >= pace as u64),
@@ -242,34 +204,19 @@ impl World {
                 _ => assert!(said_final, "a correction of nothing: {row:?}"),
             }
             if row.state != Some(RowState::Update) {
-                assert!(
-                    row.complete_through.is_some_and(|clock| clock >= due),
-                    "final too early: {row:?}"
-                );
+                assert!(row.complete_through.is_some_and(|clock| clock >= due), "final too early: {row:?}");
             }
         }
     }
 
     /// Reads the log to its end, lets all windows end, and says everything.
     fn finish(&mut self) {
-        self.log.push(Frame {
-            deltas: Vec::new(),
-            clock_step: 10_000,
-        });
-        let step = Step {
-            frames: 3,
-            one_merge: false,
-            budget: 4,
-            steady_step: 400,
-            end: End::Commit,
-        };
+        self.log.push(Frame { deltas: Vec::new(), clock_step: 10_000 });
+        let step = Step { frames: 3, one_merge: false, budget: 4, steady_step: 400, end: End::Commit };
         let mut steps = 0;
         while self.through < self.log.len()
             || self.window.pending_len() > 0
-            || self
-                .window
-                .has_due(self.steady_ms, self.clock(self.through), &mut self.cells)
-                .unwrap()
+            || self.window.has_due(self.steady_ms, self.clock(self.through), &mut self.cells).unwrap()
         {
             self.step(step);
             steps += 1;

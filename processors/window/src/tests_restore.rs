@@ -17,11 +17,7 @@ fn minute() -> Task {
 }
 
 fn minute_cell(counter: u32, start_s: i64) -> CellId {
-    CellId {
-        table: MINUTE,
-        start: at(start_s),
-        counter: CounterId(counter),
-    }
+    CellId { table: MINUTE, start: at(start_s), counter: CounterId(counter) }
 }
 
 // ── The cursor ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -42,19 +38,10 @@ fn a_question_that_was_answered_is_not_asked_again() {
     let mut task = minute();
     task.commit(0, &[delta(0, 600, 1)]);
     for clock in 1..100 {
-        assert!(
-            !task
-                .window
-                .has_due(1, Some(at(clock)), &mut task.cells)
-                .unwrap()
-        );
+        assert!(!task.window.has_due(1, Some(at(clock)), &mut task.cells).unwrap());
     }
     assert_eq!(task.cells.lookups, 1);
-    assert!(
-        task.window
-            .has_due(1, Some(at(660)), &mut task.cells)
-            .unwrap()
-    );
+    assert!(task.window.has_due(1, Some(at(660)), &mut task.cells).unwrap());
 }
 
 #[test]
@@ -71,22 +58,10 @@ fn a_cursor_in_the_middle_of_a_window_knows_what_is_behind_it() {
     let rows = task.commit(2, &many);
     for row in rows.iter().filter(|row| row.state.is_some()) {
         let was_said = first.iter().any(|before| before.cell == row.cell);
-        assert_eq!(
-            row.state,
-            Some(if was_said { Correction } else { Final }),
-            "{row:?}"
-        );
+        assert_eq!(row.state, Some(if was_said { Correction } else { Final }), "{row:?}");
     }
-    assert_eq!(
-        rows.iter()
-            .filter(|row| row.state == Some(Correction))
-            .count(),
-        4
-    );
-    assert_eq!(
-        rows.iter().filter(|row| row.state == Some(Final)).count(),
-        4
-    );
+    assert_eq!(rows.iter().filter(|row| row.state == Some(Correction)).count(), 4);
+    assert_eq!(rows.iter().filter(|row| row.state == Some(Final)).count(), 4);
 }
 
 #[test]
@@ -103,17 +78,8 @@ fn a_cursor_survives_a_restore() {
     task.window.restore(&cursors);
     assert_eq!(task.window.cursors()[1], cursors[0]);
     assert_eq!(task.window.cursors()[0].start, TimestampMs::MIN);
-    assert_eq!(
-        (task.window.table("minute"), task.window.table("")),
-        (Some(Table(1)), Some(Table::TOTALS))
-    );
-    assert_eq!(
-        (
-            task.window.table_name(Table(1)),
-            task.window.table_name(Table::TOTALS)
-        ),
-        ("minute", "")
-    );
+    assert_eq!((task.window.table("minute"), task.window.table("")), (Some(Table(1)), Some(Table::TOTALS)));
+    assert_eq!((task.window.table_name(Table(1)), task.window.table_name(Table::TOTALS)), ("minute", ""));
 }
 
 #[test]
@@ -123,14 +89,8 @@ fn windows_expire_when_they_are_final_and_old() {
     task.commit(0, &[delta(0, 5, 1)]);
     task.clock = Some(at(600));
     task.commit(1, &[]);
-    assert_eq!(
-        task.window.expired_before(at(60 + 3_600)),
-        [(MINUTE, at(60))]
-    );
-    assert_eq!(
-        task.window.expired_before(at(59 + 3_600)),
-        [(MINUTE, at(0))]
-    );
+    assert_eq!(task.window.expired_before(at(60 + 3_600)), [(MINUTE, at(60))]);
+    assert_eq!(task.window.expired_before(at(59 + 3_600)), [(MINUTE, at(0))]);
     // Not beyond what is final, whatever the clock.
     assert_eq!(task.window.expired_before(at(100_000)), [(MINUTE, at(600))]);
 }
@@ -185,12 +145,7 @@ fn rows_due_again_after_a_restore() {
     task.commit(0, &[delta(0, 5, 1), delta(0, 65, 1)]);
     task.commit(1, &[delta(0, 65, 1)]);
     let cursors = task.window.cursors();
-    task.window = Window::new(&plan(vec![window_plan(
-        "minute",
-        60,
-        0,
-        Emit::EveryMs(1_000),
-    )]));
+    task.window = Window::new(&plan(vec![window_plan("minute", 60, 0, Emit::EveryMs(1_000))]));
     task.window.restore(&cursors);
     let mut changed = Vec::new();
     task.window.cells_of(CounterId(0), at(0), &mut changed);
@@ -207,11 +162,7 @@ fn rows_due_again_after_a_restore() {
 #[test]
 fn a_restored_cursor_is_where_it_was_said() {
     let mut window = Window::new(&plan(vec![window_plan("minute", 60, 0, Emit::Final)]));
-    let cursor = Cursor {
-        table: "minute".to_owned(),
-        start: at(120),
-        after: None,
-    };
+    let cursor = Cursor { table: "minute".to_owned(), start: at(120), after: None };
     window.restore(std::slice::from_ref(&cursor));
     assert_eq!(window.cursors(), [cursor]);
 }
@@ -221,26 +172,12 @@ fn the_processor_merges() {
     let mut window = Window::new(&plan(vec![window_plan("minute", 60, 0, Emit::Final)]));
     let mut cells = MapCells::new(1);
     let batch = [delta(0, 5, 1), delta(0, 65, 2)];
-    window
-        .process((&batch, NextOffset(0)), &mut cells, at(0), ())
-        .unwrap();
+    window.process((&batch, NextOffset(0)), &mut cells, at(0), ()).unwrap();
     assert_eq!(cells.current[&minute_cell(0, 60)].sum.0, 2);
-    let total = CellId {
-        table: Table::TOTALS,
-        start: at(0),
-        counter: CounterId(0),
-    };
-    assert_eq!(
-        (cells.current[&total].sum.0, cells.current[&total].events),
-        (3, 2)
-    );
+    let total = CellId { table: Table::TOTALS, start: at(0), counter: CounterId(0) };
+    assert_eq!((cells.current[&total].sum.0, cells.current[&total].events), (3, 2));
     let mut rows = Rows::default();
-    let due = Due {
-        steady_ms: 0,
-        through: NextOffset(1),
-        complete_through: None,
-        budget_rows: 0,
-    };
+    let due = Due { steady_ms: 0, through: NextOffset(1), complete_through: None, budget_rows: 0 };
     assert!(!window.take_due(&due, &mut cells, &mut rows).unwrap().more);
     assert_eq!(rows.0.len(), 1);
 }
@@ -253,8 +190,5 @@ fn renumbered_counters_are_not_mistaken_for_others() {
     // The id 0 is another counter's now: nothing of the old one holds it back.
     let total = |rows: &[Said]| rows.iter().filter(|row| row.state.is_none()).count();
     assert_eq!(total(&task.commit(1, &[delta(0, 5, 1)])), 1);
-    assert_eq!(
-        (task.window.pending_len(), task.window.next_deadline()),
-        (0, None)
-    );
+    assert_eq!((task.window.pending_len(), task.window.next_deadline()), (0, None));
 }

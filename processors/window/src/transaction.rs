@@ -66,9 +66,7 @@ impl Transaction {
 
     /// Whether a row of the cell goes out with this transaction.
     pub(crate) fn has_said(&self, cell: CellId) -> bool {
-        self.positions
-            .get(&cell)
-            .is_some_and(|position| position.said)
+        self.positions.get(&cell).is_some_and(|position| position.said)
     }
 
     /// The cells it touched, in the order of first touch.
@@ -78,9 +76,7 @@ impl Transaction {
 
     /// The touched cells of which no row goes out.
     pub(crate) fn unsaid(&self) -> impl Iterator<Item = &Touch> {
-        self.touched
-            .iter()
-            .filter(|touch| !self.has_said(touch.cell))
+        self.touched.iter().filter(|touch| !self.has_said(touch.cell))
     }
 
     /// The rows said, in order.

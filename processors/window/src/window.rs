@@ -75,16 +75,7 @@ impl WindowTable {
         };
         let (size, grace_ms) = (plan.size, plan.grace_ms);
         let (committed, moved) = (FinalCursor::BEGIN, FinalCursor::BEGIN);
-        Self {
-            table,
-            name,
-            size,
-            grace_ms,
-            pace_ms,
-            committed,
-            moved,
-            next_start: None,
-        }
+        Self { table, name, size, grace_ms, pace_ms, committed, moved, next_start: None }
     }
 }
 
@@ -92,8 +83,8 @@ impl Window {
     /// The windows of a plan, none of them final. A plan has at most 255 tables.
     pub fn new(plan: &Plan) -> Self {
         let numbered = plan.windows.iter().zip(0..u8::MAX);
-        let tables = numbered
-            .map(|(window, at)| WindowTable::new(Table(at), Arc::clone(&window.name), window));
+        let tables =
+            numbered.map(|(window, at)| WindowTable::new(Table(at), Arc::clone(&window.name), window));
         Self {
             tables: tables.collect(),
             totals_pace_ms: plan.totals_emit_ms.unsigned_abs(),
@@ -110,10 +101,7 @@ impl Window {
         if name.is_empty() {
             return Some(Table::TOTALS);
         }
-        self.tables
-            .iter()
-            .find(|table| &*table.name == name)
-            .map(|table| table.table)
+        self.tables.iter().find(|table| &*table.name == name).map(|table| table.table)
     }
 
     /// The name of a table, empty for the totals.
@@ -160,11 +148,9 @@ impl Window {
     /// the commit that changed them.
     pub fn mark_due(&mut self, cells: &[CellId], changed_at: NextOffset, view: &dyn Cells) {
         for cell in cells {
-            let passed = self.of(cell.table).is_some_and(|table| {
-                table
-                    .committed
-                    .has_passed(cell.start, view.key(cell.counter))
-            });
+            let passed = self
+                .of(cell.table)
+                .is_some_and(|table| table.committed.has_passed(cell.start, view.key(cell.counter)));
             if !passed && self.pace_of(*cell).is_some() {
                 self.schedule.changed(*cell, changed_at);
             }
@@ -189,19 +175,13 @@ impl Window {
             self.cells.clear();
             let mut cells = std::mem::take(&mut self.cells);
             self.cells_of(delta.counter, delta.slice_start, &mut cells);
-            cells
-                .iter()
-                .for_each(|cell| self.additions.add(*cell, delta.sum, delta.events));
+            cells.iter().for_each(|cell| self.additions.add(*cell, delta.sum, delta.events));
             self.cells = cells;
         }
         view.load(&self.additions.cells)?;
         for (cell, (sum, events)) in self.additions.cells.iter().zip(&self.additions.amounts) {
             let before = view.add(*cell, *sum, *events);
-            self.transaction.touch(Touch {
-                cell: *cell,
-                existed: before.events > 0,
-                from,
-            });
+            self.transaction.touch(Touch { cell: *cell, existed: before.events > 0, from });
         }
         Ok(())
     }
@@ -234,9 +214,7 @@ impl Window {
         let transaction = std::mem::take(&mut self.transaction);
         for (cell, how) in transaction.said() {
             match (how, self.pace_of(*cell)) {
-                (Said::Update, Some(pace_ms)) => {
-                    self.schedule.said(*cell, transaction.steady_ms, pace_ms)
-                }
+                (Said::Update, Some(pace_ms)) => self.schedule.said(*cell, transaction.steady_ms, pace_ms),
                 _ => self.schedule.close(*cell),
             }
         }
@@ -267,15 +245,9 @@ impl Window {
     /// A table with `emit = "final"` has no row to publish before its final, which the cursor says.
     pub fn emitted_through(&self, through: NextOffset) -> NextOffset {
         let waiting = self.schedule.waiting_from(&self.transaction.waits_ended);
-        let held = self
-            .transaction
-            .unsaid()
-            .filter(|touch| self.pace_of(touch.cell).is_some());
+        let held = self.transaction.unsaid().filter(|touch| self.pace_of(touch.cell).is_some());
         let held = held.map(|touch| touch.from).min();
-        [waiting, held]
-            .into_iter()
-            .flatten()
-            .fold(through, NextOffset::min)
+        [waiting, held].into_iter().flatten().fold(through, NextOffset::min)
     }
 
     /// Whether a transaction would say something, though nothing was merged.
@@ -384,8 +356,6 @@ impl Window {
     fn start_over(&mut self, mut transaction: Transaction) {
         transaction.clear();
         self.transaction = transaction;
-        self.tables
-            .iter_mut()
-            .for_each(|table| table.next_start = None);
+        self.tables.iter_mut().for_each(|table| table.next_start = None);
     }
 }

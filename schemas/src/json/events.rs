@@ -44,10 +44,7 @@ impl JsonEvents {
 
     /// The decoder for these rules.
     pub const fn with_rules(rules: EventRules) -> Self {
-        Self {
-            rules,
-            spare: Vec::new(),
-        }
+        Self { rules, spare: Vec::new() }
     }
 
     #[cfg(test)]
@@ -103,10 +100,7 @@ impl<'r> Decoding<'r, '_> {
     fn text(&self, record: &RecordView<'r>) -> Result<&'r str, Failure> {
         let failure = |category, message: String| Failure::new(category, message);
         let Some(value) = record.value else {
-            return Err(failure(
-                Category::Undecodable,
-                "the value is null".to_owned(),
-            ));
+            return Err(failure(Category::Undecodable, "the value is null".to_owned()));
         };
         let limit = self.rules.limits.record_bytes;
         if value.len() > limit {
@@ -116,10 +110,7 @@ impl<'r> Decoding<'r, '_> {
             ));
         }
         std::str::from_utf8(value).map_err(|error| {
-            failure(
-                Category::Undecodable,
-                format!("not UTF-8 at byte {}", error.valid_up_to()),
-            )
+            failure(Category::Undecodable, format!("not UTF-8 at byte {}", error.valid_up_to()))
         })
     }
 
@@ -136,12 +127,7 @@ impl<'r> Decoding<'r, '_> {
     }
 
     /// Tells each event of a packed record.
-    fn packed(
-        &mut self,
-        at: usize,
-        packed: Packed<'r>,
-        header: Option<&'r [u8]>,
-    ) -> Result<(), Failure> {
+    fn packed(&mut self, at: usize, packed: Packed<'r>, header: Option<&'r [u8]>) -> Result<(), Failure> {
         if let Some(failure) = self.walker.fault() {
             return Err(failure);
         }
@@ -159,33 +145,21 @@ impl<'r> Decoding<'r, '_> {
         self.walker.scanner = packed.place;
         let mut index = 0;
         // The syntax was checked in the first pass, so an error here is none of the record's.
-        while self
-            .walker
-            .come_to_element(index == 0)
-            .map_err(undecodable)?
-        {
+        while self.walker.come_to_element(index == 0).map_err(undecodable)? {
             self.element(at, index, header).map_err(undecodable)?;
             index += 1;
         }
         Ok(())
     }
 
-    fn element(
-        &mut self,
-        at: usize,
-        index: u32,
-        header: Option<&'r [u8]>,
-    ) -> Result<(), SyntaxError> {
+    fn element(&mut self, at: usize, index: u32, header: Option<&'r [u8]>) -> Result<(), SyntaxError> {
         self.walker.begin_element(index, PACKED_OUTER);
         if self.walker.scanner.peek() == Some(b'{') {
             self.fields.read(&mut self.walker, self.rules, false)?;
             self.tell(at, Some(index), header);
         } else {
             self.walker.skip()?;
-            let failure = Failure::new(
-                Category::InvalidField,
-                format!("events[{index}]: not an object"),
-            );
+            let failure = Failure::new(Category::InvalidField, format!("events[{index}]: not an object"));
             self.sink.invalid(at, Some(index), None, failure);
         }
         Ok(())
@@ -195,9 +169,7 @@ impl<'r> Decoding<'r, '_> {
     fn tell(&mut self, at: usize, index: Option<u32>, header: Option<&'r [u8]>) {
         let event = match self.walker.fault() {
             Some(failure) => Err(failure),
-            None => self
-                .fields
-                .event(&self.walker, self.rules, header, &mut self.values),
+            None => self.fields.event(&self.walker, self.rules, header, &mut self.values),
         };
         match event {
             Ok(event) => {
@@ -215,10 +187,7 @@ impl<'r> Decoding<'r, '_> {
 }
 
 fn undecodable(error: SyntaxError) -> Failure {
-    Failure::new(
-        Category::Undecodable,
-        format!("not JSON at byte {}: {}", error.at, error.what),
-    )
+    Failure::new(Category::Undecodable, format!("not JSON at byte {}: {}", error.at, error.what))
 }
 
 /// The same memory for texts of another life: the standard library collects a mapped vector in place.

@@ -95,10 +95,7 @@ impl<'r> Fields<'r> {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
         values.resize(dimensions, Found::Missing);
-        *self = Self {
-            values,
-            ..Self::default()
-        };
+        *self = Self { values, ..Self::default() };
     }
 
     fn read_packed(&mut self, walker: &mut Walker<'r>) -> Result<(), SyntaxError> {
@@ -116,11 +113,7 @@ impl<'r> Fields<'r> {
         Ok(())
     }
 
-    fn read_dimensions(
-        &mut self,
-        walker: &mut Walker<'r>,
-        rules: &EventRules,
-    ) -> Result<(), SyntaxError> {
+    fn read_dimensions(&mut self, walker: &mut Walker<'r>, rules: &EventRules) -> Result<(), SyntaxError> {
         if walker.scanner.peek() != Some(b'{') {
             self.dimensions = value(walker)?;
             return Ok(());
@@ -154,9 +147,7 @@ impl<'r> Fields<'r> {
     {
         let id = match self.event_id {
             Found::Text(text) => text.decode(),
-            Found::Missing => header
-                .and_then(|id| std::str::from_utf8(id).ok())
-                .map(Cow::Borrowed),
+            Found::Missing => header.and_then(|id| std::str::from_utf8(id).ok()).map(Cow::Borrowed),
             _ => None,
         };
         id.filter(|id| EventRules::event_id(String::new, id).is_ok())
@@ -189,14 +180,7 @@ impl<'r> Fields<'r> {
         let event_time = TimestampMs(self.time(walker)?);
         self.dimension_values(walker, rules, values)?;
         let kind = self.kind(walker)?;
-        Ok(Event {
-            event_id,
-            namespace,
-            counter,
-            delta,
-            event_time,
-            kind,
-        })
+        Ok(Event { event_id, namespace, counter, delta, event_time, kind })
     }
 
     /// The payload's id, or the header's where the payload has none.
@@ -218,8 +202,7 @@ impl<'r> Fields<'r> {
     }
 
     fn time(&self, walker: &Walker<'r>) -> Result<i64, Failure> {
-        const WANTED: &str =
-            "integer milliseconds since the epoch, or RFC 3339 text with an offset,";
+        const WANTED: &str = "integer milliseconds since the epoch, or RFC 3339 text with an offset,";
         let path = || walker.path("event_time");
         let time_ms = match self.event_time {
             Found::Missing => return Err(missing(&path())),
@@ -268,10 +251,7 @@ impl<'r> Fields<'r> {
             "clear" => "clear, but the namespace is not clearable",
             _ => "neither add nor clear",
         };
-        Err(Failure::new(
-            Category::InvalidField,
-            format!("{}: {what}", path()),
-        ))
+        Err(Failure::new(Category::InvalidField, format!("{}: {what}", path())))
     }
 }
 
@@ -328,8 +308,5 @@ fn wrong(path: &str, wanted: &str, found: Found<'_>) -> Failure {
         Found::Object => "an object",
         Found::Array => "an array",
     };
-    Failure::new(
-        Category::InvalidField,
-        format!("{path}: {wanted} is needed, not {found}"),
-    )
+    Failure::new(Category::InvalidField, format!("{path}: {wanted} is needed, not {found}"))
 }

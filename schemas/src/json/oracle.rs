@@ -45,29 +45,13 @@ impl EventSink for Remembering {
             event.event_time.0,
             dimensions.iter().map(|value| (*value).to_owned()).collect(),
         );
-        self.told.push(Told {
-            record,
-            index,
-            event: Ok(owned),
-            id: None,
-        });
+        self.told.push(Told { record, index, event: Ok(owned), id: None });
     }
 
-    fn invalid(
-        &mut self,
-        record: usize,
-        index: Option<u32>,
-        event_id: Option<&str>,
-        failure: Failure,
-    ) {
+    fn invalid(&mut self, record: usize, index: Option<u32>, event_id: Option<&str>, failure: Failure) {
         assert_eq!(self.done.len(), record, "told after its record was done");
         let id = event_id.map(str::to_owned);
-        self.told.push(Told {
-            record,
-            index,
-            event: Err(failure),
-            id,
-        });
+        self.told.push(Told { record, index, event: Err(failure), id });
     }
 
     fn record_done(&mut self, record: usize) {
@@ -77,10 +61,7 @@ impl EventSink for Remembering {
 
 /// Decodes one record.
 pub(crate) fn decode(rules: &EventRules, value: Option<&[u8]>, id: Option<&[u8]>) -> Vec<Told> {
-    let headers = [HeaderView {
-        name: b"id",
-        value: id,
-    }];
+    let headers = [HeaderView { name: b"id", value: id }];
     let record = RecordView {
         partition: Partition(0),
         offset: Offset(0),
@@ -116,19 +97,13 @@ fn document(rules: &EventRules, value: &[u8], id: Option<&[u8]>) -> Result<Right
     }
     let members = members(raw);
     let is_events = |key: &Key| key.as_deref() == Some("events");
-    let found = members
-        .iter()
-        .find(|(key, value)| is_events(key) && value.get() != "null");
+    let found = members.iter().find(|(key, value)| is_events(key) && value.get() != "null");
     let Some((_, list)) = found else {
         return Ok(vec![(None, event(rules, raw, id, 0))]);
     };
-    let (lists, envelope): (Vec<_>, Vec<_>) = members
-        .iter()
-        .partition(|(key, value)| is_events(key) && value.get().starts_with('['));
-    if envelope
-        .iter()
-        .any(|(_, value)| 1 + depth(value.get()) > rules.limits.depth)
-    {
+    let (lists, envelope): (Vec<_>, Vec<_>) =
+        members.iter().partition(|(key, value)| is_events(key) && value.get().starts_with('['));
+    if envelope.iter().any(|(_, value)| 1 + depth(value.get()) > rules.limits.depth) {
         return Err(Category::TooLarge);
     }
     let inside: usize = lists.iter().map(|(_, value)| colons(value.get())).sum();
@@ -138,18 +113,14 @@ fn document(rules: &EventRules, value: &[u8], id: Option<&[u8]>) -> Result<Right
     if has_wrong_key(&members) || envelope.iter().any(|(_, value)| !keys_are_right(value)) {
         return Err(Category::InvalidField);
     }
-    let elements: Vec<&RawValue> =
-        serde_json::from_str(list.get()).map_err(|_| Category::InvalidField)?;
+    let elements: Vec<&RawValue> = serde_json::from_str(list.get()).map_err(|_| Category::InvalidField)?;
     if elements.len() > rules.limits.packed_events {
         return Err(Category::TooLarge);
     }
     if elements.is_empty() {
         return Err(Category::InvalidField);
     }
-    Ok((0..)
-        .zip(elements)
-        .map(|(index, raw)| (Some(index), event(rules, raw, id, 2)))
-        .collect())
+    Ok((0..).zip(elements).map(|(index, raw)| (Some(index), event(rules, raw, id, 2))).collect())
 }
 
 /// The limits and keys of everything in an event.
@@ -157,38 +128,23 @@ fn tree(rules: &EventRules, raw: &RawValue, outer: usize) -> Result<(), Category
     if outer + depth(raw.get()) > rules.limits.depth || colons(raw.get()) > rules.limits.members {
         return Err(Category::TooLarge);
     }
-    if keys_are_right(raw) {
-        Ok(())
-    } else {
-        Err(Category::InvalidField)
-    }
+    if keys_are_right(raw) { Ok(()) } else { Err(Category::InvalidField) }
 }
 
-fn event(
-    rules: &EventRules,
-    raw: &RawValue,
-    id: Option<&[u8]>,
-    outer: usize,
-) -> Result<Owned, Category> {
+fn event(rules: &EventRules, raw: &RawValue, id: Option<&[u8]>, outer: usize) -> Result<Owned, Category> {
     if !raw.get().starts_with('{') {
         return Err(Category::InvalidField);
     }
     tree(rules, raw, outer)?;
     let members = members(raw);
     let field = |name: &str| {
-        let found = members
-            .iter()
-            .find(|(key, _)| key.as_deref() == Some(name))
-            .map(|(_, value)| value.get());
+        let found =
+            members.iter().find(|(key, _)| key.as_deref() == Some(name)).map(|(_, value)| value.get());
         found.filter(|value| *value != "null")
     };
     let name = |text: &str, limit: usize| {
         let text: String = serde_json::from_str(text).map_err(|_| Category::InvalidField)?;
-        if (1..=limit).contains(&text.len()) {
-            Ok(text)
-        } else {
-            Err(Category::InvalidField)
-        }
+        if (1..=limit).contains(&text.len()) { Ok(text) } else { Err(Category::InvalidField) }
     };
     let event_id = match (field("event_id"), id) {
         (Some(text), _) => name(text, 256)?,
@@ -202,11 +158,7 @@ fn event(
         }
     };
     let namespace = field("namespace").map_or(Ok("default".to_owned()), |text| name(text, 256))?;
-    if rules
-        .namespaces
-        .as_ref()
-        .is_some_and(|known| !known.contains(&namespace))
-    {
+    if rules.namespaces.as_ref().is_some_and(|known| !known.contains(&namespace)) {
         return Err(Category::UnknownNamespace);
     }
     let counter = name(field("counter").ok_or(Category::MissingField)?, 512)?;
@@ -236,11 +188,7 @@ fn dimensions(rules: &EventRules, field: Option<&str>) -> Result<Vec<String>, Ca
         serde_json::from_str(text).map_err(|_| Category::InvalidField)?;
     let value = |name: &String| {
         let value = all.get(name).cloned().flatten().unwrap_or_default();
-        if value.len() > 1024 {
-            Err(Category::InvalidField)
-        } else {
-            Ok(value)
-        }
+        if value.len() > 1024 { Err(Category::InvalidField) } else { Ok(value) }
     };
     rules.dimensions.iter().map(value).collect()
 }
@@ -248,18 +196,13 @@ fn dimensions(rules: &EventRules, field: Option<&str>) -> Result<Vec<String>, Ca
 fn whole(text: &str) -> Result<i64, Category> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_whole
-        .then(|| text.parse().ok())
-        .flatten()
-        .ok_or(Category::InvalidField)
+    is_whole.then(|| text.parse().ok()).flatten().ok_or(Category::InvalidField)
 }
 
 /// A key twice, or one that is no text.
 fn has_wrong_key(members: &[(Key, &RawValue)]) -> bool {
     let mut seen = HashSet::new();
-    members
-        .iter()
-        .any(|(key, _)| key.is_none() || !seen.insert(key))
+    members.iter().any(|(key, _)| key.is_none() || !seen.insert(key))
 }
 
 /// No key twice, each of them a text, at any depth.

@@ -162,22 +162,19 @@ impl<'a> Object<'a> {
 
     fn integer(&mut self, name: &str, value: impl itoa::Integer) {
         self.name(name);
-        self.out
-            .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
     fn decimal(&mut self, name: &str, value: i128) {
         self.name(name);
         self.out.push(b'"');
-        self.out
-            .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
         self.out.push(b'"');
     }
 
     fn boolean(&mut self, name: &str, value: bool) {
         self.name(name);
-        self.out
-            .extend_from_slice(if value { b"true" } else { b"false" });
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
     }
 
     fn null(&mut self, name: &str) {
@@ -201,10 +198,7 @@ impl<'a> Object<'a> {
 fn put_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest
-        .iter()
-        .position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f))
-    {
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
         let (plain, special) = rest.split_at_checked(at).unwrap_or((rest, &[]));
         out.extend_from_slice(plain);
         let Some((byte, after)) = special.split_first() else {

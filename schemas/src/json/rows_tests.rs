@@ -20,10 +20,7 @@ fn key(parts: [&str; 4]) -> Vec<u8> {
 
 fn texts(record: &OutRecord) -> (&str, &str) {
     let [key, value] = [&record.key, &record.value].map(|bytes| bytes.as_deref().unwrap());
-    (
-        std::str::from_utf8(key).unwrap(),
-        std::str::from_utf8(value).unwrap(),
-    )
+    (std::str::from_utf8(key).unwrap(), std::str::from_utf8(value).unwrap())
 }
 
 fn window_row(key: &[u8], sum: i128) -> WindowRow<'_> {
@@ -73,10 +70,7 @@ fn golden_count() {
     };
     rows().count(&row, &mut out);
     let (key, value) = texts(&out);
-    assert_eq!(
-        key,
-        r#"{"namespace":"shop","counter":"sold","region":"eu","tier":""}"#
-    );
+    assert_eq!(key, r#"{"namespace":"shop","counter":"sold","region":"eu","tier":""}"#);
     assert_eq!(
         value,
         concat!(
@@ -87,14 +81,7 @@ fn golden_count() {
 }
 
 fn ledger_row() -> (TopicId, Tallies) {
-    let tallies = Tallies {
-        received: 9,
-        admitted: 5,
-        late: 1,
-        future: 1,
-        invalid: 2,
-        ..Tallies::default()
-    };
+    let tallies = Tallies { received: 9, admitted: 5, late: 1, future: 1, invalid: 2, ..Tallies::default() };
     (TopicId([0xab; 16]), tallies)
 }
 
@@ -134,8 +121,7 @@ fn golden_ledger() {
 #[test]
 fn a_ledger_row_comes_back() {
     let out = ledger_record();
-    let read =
-        |key: Option<&[u8]>, value: Option<&[u8]>| LedgerDecoder::ledger(&rows(), key, value);
+    let read = |key: Option<&[u8]>, value: Option<&[u8]>| LedgerDecoder::ledger(&rows(), key, value);
     let (key, value) = (out.key.as_deref(), out.value.as_deref());
     let (source_topic_id, tallies) = ledger_row();
     let right = OwnedLedgerRow {
@@ -149,9 +135,7 @@ fn a_ledger_row_comes_back() {
         complete_through: Some(TimestampMs(5)),
     };
     assert_eq!(read(key, value), Some(right.clone()));
-    let later = String::from_utf8(value.unwrap().to_vec())
-        .unwrap()
-        .replacen('{', r#"{"new":[1],"#, 1);
+    let later = String::from_utf8(value.unwrap().to_vec()).unwrap().replacen('{', r#"{"new":[1],"#, 1);
     assert_eq!(read(key, Some(later.as_bytes())), Some(right));
     let other = br#"{"stage":"count","task":"x-0","source_topic_id":"00","source_partition":0}"#;
     let note = br#"{"stage":"intake","task":"events-3","attempts":2}"#;
@@ -172,18 +156,9 @@ fn r8_a_sum_outside_i64_is_null_and_exact_beside_it() {
     let (key, mut out) = (key(["n", "c", "", ""]), OutRecord::default());
     let max = i128::from(i64::MAX);
     for (sum, right) in [
-        (
-            max,
-            r#""sum":9223372036854775807,"sum_exact":"9223372036854775807","overflow":false"#,
-        ),
-        (
-            max + 1,
-            r#""sum":null,"sum_exact":"9223372036854775808","overflow":true"#,
-        ),
-        (
-            i128::MIN,
-            r#""sum":null,"sum_exact":"-170141183460469231731687303715884105728","overflow":true"#,
-        ),
+        (max, r#""sum":9223372036854775807,"sum_exact":"9223372036854775807","overflow":false"#),
+        (max + 1, r#""sum":null,"sum_exact":"9223372036854775808","overflow":true"#),
+        (i128::MIN, r#""sum":null,"sum_exact":"-170141183460469231731687303715884105728","overflow":true"#),
     ] {
         rows().window(&window_row(&key, sum), &mut out);
         assert!(texts(&out).1.contains(right), "{sum}");
@@ -195,10 +170,7 @@ fn a_record_is_reused_without_what_was_in_it() {
     let (key, mut out) = (key(["n", "c", "", ""]), OutRecord::default());
     rows().window(&window_row(&key, 1), &mut out);
     let once = out.clone();
-    out.headers.push(tallyflow_core::record::Header {
-        name: b"x".to_vec(),
-        value: None,
-    });
+    out.headers.push(tallyflow_core::record::Header { name: b"x".to_vec(), value: None });
     rows().window(&window_row(&key, 1), &mut out);
     assert_eq!(out, once);
 }

@@ -25,11 +25,7 @@ impl<'r> Text<'r> {
     /// The text; borrowed where nothing is escaped. `None` if it is no Unicode text: a surrogate stands alone.
     #[inline]
     pub(crate) fn decode(self) -> Option<Cow<'r, str>> {
-        if self.escaped {
-            unescape(self.raw).map(Cow::Owned)
-        } else {
-            Some(Cow::Borrowed(self.raw))
-        }
+        if self.escaped { unescape(self.raw).map(Cow::Owned) } else { Some(Cow::Borrowed(self.raw)) }
     }
 }
 
@@ -173,11 +169,7 @@ impl<'r> Scanner<'r> {
         while self.byte(self.at).is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
-        if self.at == from {
-            Err(self.error("not a number"))
-        } else {
-            Ok(())
-        }
+        if self.at == from { Err(self.error("not a number")) } else { Ok(()) }
     }
 
     fn word(&mut self, word: &'static str) -> Result<(), SyntaxError> {
@@ -194,11 +186,7 @@ impl<'r> Scanner<'r> {
 #[inline]
 pub(crate) fn integer(number: &str) -> Option<i64> {
     let digits = number.strip_prefix('-').unwrap_or(number);
-    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        number.parse().ok()
-    } else {
-        None
-    }
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) { number.parse().ok() } else { None }
 }
 
 /// The first byte at or after `at` that ends a plain piece of string: a quote, a backslash, a control character.
@@ -222,17 +210,12 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
         at += 8;
     }
     let tail = bytes.get(at..).unwrap_or(&[]);
-    at + tail
-        .iter()
-        .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f))
-        .count()
+    at + tail.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)).count()
 }
 
 fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at.checked_add(4)?)?;
-    digits.iter().try_fold(0, |number, byte| {
-        Some(number * 16 + char::from(*byte).to_digit(16)?)
-    })
+    digits.iter().try_fold(0, |number, byte| Some(number * 16 + char::from(*byte).to_digit(16)?))
 }
 
 /// The text of a string whose escapes are well formed; `None` where a surrogate stands alone.
@@ -319,37 +302,20 @@ mod tests {
             let found = Scanner::new(text).string().unwrap().decode();
             assert_eq!(found.as_deref(), right, "{text}");
         }
-        for text in [
-            r#""\x""#,
-            r#""\u12g4""#,
-            r#""\u123"#,
-            r#""\"#,
-            "\"a\nb\"",
-            "\"a",
-        ] {
+        for text in [r#""\x""#, r#""\u12g4""#, r#""\u123"#, r#""\"#, "\"a\nb\"", "\"a"] {
             assert!(Scanner::new(text).string().is_err(), "{text}");
         }
     }
 
     #[test]
     fn scalars() {
-        for text in [
-            "0", "-0", "10", "1.5", "1e5", "1E+5", "-1.25e-3", "null", "true", "false", "\"\"",
-        ] {
+        for text in ["0", "-0", "10", "1.5", "1e5", "1E+5", "-1.25e-3", "null", "true", "false", "\"\""] {
             let mut scanner = Scanner::new(text);
-            assert!(
-                scanner.scalar().is_ok() && scanner.peek().is_none(),
-                "{text}"
-            );
+            assert!(scanner.scalar().is_ok() && scanner.peek().is_none(), "{text}");
         }
-        for text in [
-            "01", "+1", ".5", "1.", "1e", "-", "nul", "nulll", "True", "NaN", "'a'", "",
-        ] {
+        for text in ["01", "+1", ".5", "1.", "1e", "-", "nul", "nulll", "True", "NaN", "'a'", ""] {
             let mut scanner = Scanner::new(text);
-            assert!(
-                scanner.scalar().is_err() || scanner.peek().is_some(),
-                "{text}"
-            );
+            assert!(scanner.scalar().is_err() || scanner.peek().is_some(), "{text}");
         }
     }
 }

@@ -45,11 +45,8 @@ pub(super) fn with(field: &str, member: &str) -> String {
         ("counter", r#""counter":"c""#),
         ("event_time", r#""event_time":1000"#),
     ];
-    let mut members: Vec<&str> = usual
-        .iter()
-        .filter(|(name, _)| *name != field)
-        .map(|(_, text)| *text)
-        .collect();
+    let mut members: Vec<&str> =
+        usual.iter().filter(|(name, _)| *name != field).map(|(_, text)| *text).collect();
     if !member.is_empty() {
         members.push(member);
     }
@@ -63,11 +60,7 @@ pub(super) const LARGE: Option<Category> = Some(TooLarge);
 
 fn check(field: &str, cases: &[(&str, Option<Category>)]) {
     for (member, right) in cases {
-        assert_eq!(
-            verdicts(&with(field, member)),
-            [(None, *right)],
-            "{field}: {member}"
-        );
+        assert_eq!(verdicts(&with(field, member)), [(None, *right)], "{field}: {member}");
     }
 }
 
@@ -93,14 +86,7 @@ fn names() {
             (&sized("event_id", 257), INVALID),
         ],
     );
-    check(
-        "counter",
-        &[
-            ("", MISSING),
-            (&sized("counter", 512), OK),
-            (&sized("counter", 513), INVALID),
-        ],
-    );
+    check("counter", &[("", MISSING), (&sized("counter", 512), OK), (&sized("counter", 513), INVALID)]);
     check(
         "namespace",
         &[
@@ -115,10 +101,7 @@ fn names() {
 
 #[test]
 fn declared_namespaces() {
-    let declared = EventRules {
-        namespaces: Some(vec!["shop".to_owned()]),
-        ..rules()
-    };
+    let declared = EventRules { namespaces: Some(vec!["shop".to_owned()]), ..rules() };
     for (member, right) in [
         (r#""namespace":"shop""#, None),
         (r#""namespace":"Shop""#, Some(UnknownNamespace)),
@@ -126,11 +109,7 @@ fn declared_namespaces() {
         (r#""namespace":"""#, INVALID),
     ] {
         let told = decode(&declared, Some(with("namespace", member).as_bytes()), None);
-        assert_eq!(
-            told[0].event.as_ref().err().map(|failure| failure.category),
-            right,
-            "{member}"
-        );
+        assert_eq!(told[0].event.as_ref().err().map(|failure| failure.category), right, "{member}");
     }
 }
 
@@ -240,17 +219,12 @@ fn what_is_told_of_a_good_event() {
     let right = ("é\n", "default", "c", 1, 1001, vec!["", "t\""]);
     let (id, namespace, counter, delta, time, dimensions) = told(value).remove(0).event.unwrap();
     let dimensions: Vec<&str> = dimensions.iter().map(String::as_str).collect();
-    assert_eq!(
-        (&*id, &*namespace, &*counter, delta, time, dimensions),
-        right
-    );
+    assert_eq!((&*id, &*namespace, &*counter, delta, time, dimensions), right);
 }
 
 #[test]
 fn t42_what_is_no_document_is_one_undecodable_record() {
-    let noise: Vec<u8> = (0..1024 * 1024u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
-        .collect();
+    let noise: Vec<u8> = (0..1024 * 1024u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let values: [Option<&[u8]>; 16] = [
         None,
         Some(b""),
@@ -285,28 +259,17 @@ fn the_id_header_serves_where_the_payload_has_none() {
     let without = with("event_id", "");
     let id_of = |value: &str, header: &[u8]| {
         let told = decode(&rules(), Some(value.as_bytes()), Some(header)).remove(0);
-        told.event
-            .map(|event| event.0)
-            .map_err(|failure| failure.message)
+        told.event.map(|event| event.0).map_err(|failure| failure.message)
     };
     assert_eq!(id_of(&without, b"h"), Ok("h".to_owned()));
     assert_eq!(id_of(&with("", ""), b"h"), Ok("e".to_owned()));
-    assert_eq!(
-        id_of(&with("event_id", r#""event_id":null"#), b"h"),
-        Ok("h".to_owned())
-    );
+    assert_eq!(id_of(&with("event_id", r#""event_id":null"#), b"h"), Ok("h".to_owned()));
     assert_eq!(
         id_of(&with("event_id", r#""event_id":"""#), b"h").unwrap_err(),
         "event_id: 0 bytes, 1 to 256 are allowed"
     );
-    assert_eq!(
-        id_of(&without, b"").unwrap_err(),
-        "header id: 0 bytes, 1 to 256 are allowed"
-    );
-    assert_eq!(
-        id_of(&without, b"\xff").unwrap_err(),
-        "header id: not UTF-8"
-    );
+    assert_eq!(id_of(&without, b"").unwrap_err(), "header id: 0 bytes, 1 to 256 are allowed");
+    assert_eq!(id_of(&without, b"\xff").unwrap_err(), "header id: not UTF-8");
     assert!(id_of(&without, &[b'x'; 257]).is_err());
 }
 
@@ -315,14 +278,7 @@ fn of_several_id_headers_the_last_holds() {
     let value = with("event_id", "");
     let header = |name: &'static [u8], value| HeaderView { name, value };
     let cases: [(&[HeaderView<'_>], Option<&str>); 4] = [
-        (
-            &[
-                header(b"id", Some(b"a")),
-                header(b"id", Some(b"b")),
-                header(b"x", Some(b"c")),
-            ],
-            Some("b"),
-        ),
+        (&[header(b"id", Some(b"a")), header(b"id", Some(b"b")), header(b"x", Some(b"c"))], Some("b")),
         (&[header(b"id", Some(b"a")), header(b"id", None)], None),
         (&[header(b"ID", Some(b"a"))], None),
         (&[], None),
@@ -331,21 +287,11 @@ fn of_several_id_headers_the_last_holds() {
         let mut sink = Remembering::default();
         let record = record(value.as_bytes(), headers);
         JsonEvents::with_rules(rules()).decode(&[record], &mut sink);
-        assert_eq!(
-            sink.told[0].event.as_ref().ok().map(|event| &*event.0),
-            right
-        );
+        assert_eq!(sink.told[0].event.as_ref().ok().map(|event| &*event.0), right);
     }
 }
 
 pub(super) fn record<'a>(value: &'a [u8], headers: &'a [HeaderView<'a>]) -> RecordView<'a> {
     let (partition, offset) = (Partition(0), Offset(0));
-    RecordView {
-        partition,
-        offset,
-        time: RecordTime::Unknown,
-        key: None,
-        value: Some(value),
-        headers,
-    }
+    RecordView { partition, offset, time: RecordTime::Unknown, key: None, value: Some(value), headers }
 }

@@ -12,27 +12,13 @@ fn rules() -> EventRules {
     EventRules {
         dimensions: Arc::from(["region".to_owned(), "tier".to_owned()]),
         namespaces: Some(vec!["default".to_owned(), "shop".to_owned()]),
-        limits: RecordLimits {
-            record_bytes: 3_000,
-            depth: 5,
-            members: 12,
-            packed_events: 4,
-        },
+        limits: RecordLimits { record_bytes: 3_000, depth: 5, members: 12, packed_events: 4 },
     }
 }
 
 /// Keys as they are written between quotes, some with escapes, some no text.
 fn key() -> impl Strategy<Value = String> {
-    let known = [
-        "event_id",
-        "namespace",
-        "counter",
-        "delta",
-        "event_time",
-        "dimensions",
-        "kind",
-        "events",
-    ];
+    let known = ["event_id", "namespace", "counter", "delta", "event_time", "dimensions", "kind", "events"];
     prop_oneof![
         6 => prop::sample::select(known.to_vec()).prop_map(str::to_owned),
         2 => prop::sample::select(["x", "y", "region", "tier", ""].as_slice()).prop_map(str::to_owned),
@@ -78,10 +64,8 @@ fn scalar() -> impl Strategy<Value = String> {
 
 fn object_of(value: impl Strategy<Value = String> + 'static) -> impl Strategy<Value = String> {
     prop::collection::vec((key(), value), 0..4).prop_map(|members| {
-        let members: Vec<String> = members
-            .into_iter()
-            .map(|(key, value)| format!("\"{key}\" :{value}"))
-            .collect();
+        let members: Vec<String> =
+            members.into_iter().map(|(key, value)| format!("\"{key}\" :{value}")).collect();
         format!("{{{}}}", members.join(", "))
     })
 }
@@ -90,8 +74,7 @@ fn value() -> BoxedStrategy<String> {
     let nested = scalar().prop_recursive(5, 24, 4, |inner| {
         prop_oneof![
             object_of(inner.clone()),
-            prop::collection::vec(inner, 0..4)
-                .prop_map(|elements| format!("[{}]", elements.join(" ,"))),
+            prop::collection::vec(inner, 0..4).prop_map(|elements| format!("[{}]", elements.join(" ,"))),
         ]
     });
     nested.boxed()
@@ -127,15 +110,13 @@ fn event() -> BoxedStrategy<String> {
 }
 
 fn document() -> impl Strategy<Value = String> {
-    let packed = (
-        prop::collection::vec(prop_oneof![5 => event(), 1 => value()], 0..6),
-        event(),
-    )
-        .prop_map(|(events, envelope)| {
+    let packed = (prop::collection::vec(prop_oneof![5 => event(), 1 => value()], 0..6), event()).prop_map(
+        |(events, envelope)| {
             let rest = envelope.strip_prefix('{').unwrap();
             let comma = if rest == "}" { "" } else { "," };
             format!("{{\"events\": [{}]{comma}{rest}", events.join(","))
-        });
+        },
+    );
     prop_oneof![4 => event(), 2 => packed, 1 => value()]
 }
 
@@ -145,12 +126,7 @@ fn check(bytes: &[u8], id: Option<&[u8]>) {
         .into_iter()
         .map(|told| (told.index, told.event.map_err(|failure| failure.category)))
         .collect();
-    assert_eq!(
-        told,
-        right(&rules, bytes, id),
-        "{:?}",
-        String::from_utf8_lossy(bytes)
-    );
+    assert_eq!(told, right(&rules, bytes, id), "{:?}", String::from_utf8_lossy(bytes));
 }
 
 proptest! {

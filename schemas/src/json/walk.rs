@@ -93,15 +93,8 @@ impl<'r> Walker<'r> {
 
     /// What is wrong with the subject as a tree, the gravest first.
     pub(crate) fn fault(&mut self) -> Option<Failure> {
-        let Faults {
-            too_deep,
-            too_many,
-            key,
-        } = &mut self.faults;
-        too_deep
-            .take()
-            .or_else(|| too_many.take())
-            .or_else(|| key.take())
+        let Faults { too_deep, too_many, key } = &mut self.faults;
+        too_deep.take().or_else(|| too_many.take()).or_else(|| key.take())
     }
 
     /// The path of a member of the object that is open; after the subject was read, of one of its fields.
@@ -113,20 +106,13 @@ impl<'r> Walker<'r> {
 
     /// The path of the value that the first `depth` frames lead to.
     fn here(&self, depth: usize) -> String {
-        let mut path = self
-            .element
-            .map_or_else(String::new, |index| format!("events[{index}]"));
+        let mut path = self.element.map_or_else(String::new, |index| format!("events[{index}]"));
         for (at, frame) in self.frames.iter().enumerate().take(depth) {
             if frame.is_object {
-                let end = self
-                    .frames
-                    .get(at + 1)
-                    .map_or(self.keys.len(), |inner| inner.keys_from);
+                let end = self.frames.get(at + 1).map_or(self.keys.len(), |inner| inner.keys_from);
                 push_key(
                     &mut path,
-                    end.checked_sub(1)
-                        .and_then(|last| self.keys.get(last))
-                        .map_or("", |k| k),
+                    end.checked_sub(1).and_then(|last| self.keys.get(last)).map_or("", |k| k),
                 );
             } else {
                 let _ = write!(path, "[{}]", frame.index); // writing to a string cannot fail
@@ -144,24 +130,13 @@ impl<'r> Walker<'r> {
     #[inline]
     fn open_container(&mut self, is_object: bool) {
         self.scanner.take();
-        let depth = self
-            .outer
-            .saturating_add(self.frames.len())
-            .saturating_add(1);
+        let depth = self.outer.saturating_add(self.frames.len()).saturating_add(1);
         if depth > self.limits.depth && !self.looks_away && self.faults.too_deep.is_none() {
             let path = self.here(self.frames.len());
-            let message = format!(
-                "{}: nested more than {} deep",
-                shown(&path),
-                self.limits.depth
-            );
+            let message = format!("{}: nested more than {} deep", shown(&path), self.limits.depth);
             self.faults.too_deep = Some(Failure::new(Category::TooLarge, message));
         }
-        self.frames.push(Frame {
-            is_object,
-            keys_from: self.keys.len(),
-            index: 0,
-        });
+        self.frames.push(Frame { is_object, keys_from: self.keys.len(), index: 0 });
     }
 
     /// Takes the next key of the open object and its colon; `None` at the object's end, which is taken too.
@@ -173,8 +148,7 @@ impl<'r> Walker<'r> {
             return Ok(None);
         }
         if !is_first {
-            self.scanner
-                .expect(b',', "neither a comma nor the end of an object")?;
+            self.scanner.expect(b',', "neither a comma nor the end of an object")?;
             self.scanner.peek();
         }
         let key = self.scanner.string()?.decode();
@@ -212,11 +186,7 @@ impl<'r> Walker<'r> {
         };
         let from = frame.keys_from;
         if frame.is_object && self.faults.key.is_none() {
-            let name = self
-                .keys
-                .get_mut(from..)
-                .and_then(|keys| duplicate(keys))
-                .map(str::to_owned);
+            let name = self.keys.get_mut(from..).and_then(|keys| duplicate(keys)).map(str::to_owned);
             if let Some(name) = name {
                 self.faults.key = Some(invalid(&self.path(&name), "the key stands twice"));
             }
@@ -280,8 +250,7 @@ impl<'r> Walker<'r> {
             return Ok(false);
         }
         if !is_first {
-            self.scanner
-                .expect(b',', "neither a comma nor the end of an array")?;
+            self.scanner.expect(b',', "neither a comma nor the end of an array")?;
             if self.scanner.peek() == Some(b']') {
                 return Err(self.scanner.error("a comma before the end of an array"));
             }
@@ -323,10 +292,7 @@ fn duplicate<'k>(keys: &'k mut [Cow<'_, str>]) -> Option<&'k str> {
         });
         return twice.map(|key| &**key);
     }
-    let twice = keys
-        .iter()
-        .enumerate()
-        .find(|(at, key)| keys.iter().take(*at).any(|one| one == *key));
+    let twice = keys.iter().enumerate().find(|(at, key)| keys.iter().take(*at).any(|one| one == *key));
     twice.map(|(_, key)| &**key)
 }
 
@@ -336,11 +302,7 @@ fn invalid(path: &str, what: &str) -> Failure {
 
 /// A path for people; the document itself has none.
 fn shown(path: &str) -> &str {
-    if path.is_empty() {
-        "the document"
-    } else {
-        path
-    }
+    if path.is_empty() { "the document" } else { path }
 }
 
 /// Appends `.key`, without the dot at the top, cut and without control characters: it is the producer's text.
@@ -349,10 +311,7 @@ fn push_key(path: &mut String, key: &str) {
         path.push('.');
     }
     let (key, was_cut) = cut(key, PATH_KEY_BYTES);
-    path.extend(
-        key.chars()
-            .map(|c| if c.is_control() { '\u{fffd}' } else { c }),
-    );
+    path.extend(key.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }));
     if was_cut {
         path.push('…');
     }

@@ -220,9 +220,9 @@ impl When {
 fn when(text: &str) -> Result<When, String> {
     let at = rfc3339::parse_ms(text).or_else(|| text.parse().ok());
     let ago = || units::duration_ms(text).ok().map(When::Ago);
-    at.map(When::At).or_else(ago).ok_or_else(|| {
-        "write 2026-01-31T12:00:00Z, epoch milliseconds, or 2h for two hours ago".to_owned()
-    })
+    at.map(When::At)
+        .or_else(ago)
+        .ok_or_else(|| "write 2026-01-31T12:00:00Z, epoch milliseconds, or 2h for two hours ago".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -253,9 +253,7 @@ mod tests {
             "tallyflow run --stage intake --stage count shop.toml --slot 2",
             "tallyflow run shop.toml --stage intake,count --slot=2 --timeout 5s",
         ] {
-            let Command::Run(args) = parse(line).unwrap().command else {
-                panic!("{line}")
-            };
+            let Command::Run(args) = parse(line).unwrap().command else { panic!("{line}") };
             assert_eq!(args.stage, ["intake", "count"], "{line}");
             assert_eq!(args.slot, Some(2));
             assert_eq!(args.file, Some(PathBuf::from("shop.toml")));

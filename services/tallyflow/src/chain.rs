@@ -49,8 +49,7 @@ impl CountChain for Chain {
         seen: &mut dyn SeenIds,
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), StateUnavailable> {
-        self.dedup
-            .process(Frame { entries, horizon }, seen, NO_CLOCK, &mut self.judged)?;
+        self.dedup.process(Frame { entries, horizon }, seen, NO_CLOCK, &mut self.judged)?;
         if let Some(refusal) = &self.judged.refused {
             return Err(StateUnavailable(refusal.to_string()));
         }
@@ -65,11 +64,7 @@ impl CountChain for Chain {
         counters: &[CounterId],
         deltas: &mut Vec<Delta>,
     ) -> Result<(), StateUnavailable> {
-        let batch = tallyflow_tally::Judged {
-            entries,
-            verdicts,
-            counters,
-        };
+        let batch = tallyflow_tally::Judged { entries, verdicts, counters };
         self.tally.process(batch, (), NO_CLOCK, deltas).map(|_| ())
     }
 

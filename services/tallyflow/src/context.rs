@@ -44,21 +44,11 @@ impl Context {
             (None, Some(path)) => path,
             (None, None) => Path::new(DEFAULT_TOPOLOGY),
         };
-        let source = Source {
-            path,
-            brokers: global.brokers.as_deref(),
-        };
+        let source = Source { path, brokers: global.brokers.as_deref() };
         let deployment = load(source, &SystemEnvironment).map_err(BadTopology::from)?;
-        let kafka = Kafka::new(kafka_config(&deployment)).map_err(|why| BadTopology::Client {
-            path: path.to_path_buf(),
-            why,
-        })?;
-        Ok(Self {
-            path: path.to_path_buf(),
-            deployment,
-            kafka,
-            timeout: global.timeout,
-        })
+        let kafka = Kafka::new(kafka_config(&deployment))
+            .map_err(|why| BadTopology::Client { path: path.to_path_buf(), why })?;
+        Ok(Self { path: path.to_path_buf(), deployment, kafka, timeout: global.timeout })
     }
 
     /// The patience of a command that starts now.
@@ -72,9 +62,7 @@ impl Context {
     /// One line that names the address.
     pub fn connect(&self, patience: &Patience) -> Result<KafkaAdmin> {
         let admin = self.kafka.admin().map_err(|error| self.lost(error))?;
-        admin
-            .check(patience.left())
-            .map_err(|error| self.lost(error))?;
+        admin.check(patience.left()).map_err(|error| self.lost(error))?;
         Ok(admin)
     }
 
@@ -93,9 +81,7 @@ fn kafka_config(deployment: &Deployment) -> KafkaConfig {
     let client = deployment.kafka.client.iter();
     KafkaConfig {
         brokers: deployment.kafka.brokers.clone(),
-        client: client
-            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
-            .collect(),
+        client: client.map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
         app: deployment.plan.app.clone(),
         transaction_timeout_ms: u32::try_from(deployment.plan.engine.transaction_timeout_ms)
             .unwrap_or(u32::MAX),

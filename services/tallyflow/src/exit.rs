@@ -97,14 +97,9 @@ mod tests {
 
     #[test]
     fn each_error_has_its_code() {
-        let unreadable = TopologyError::Unreadable {
-            path: PathBuf::from("x.toml"),
-            reason: "no such file".to_owned(),
-        };
-        let refused = BadTopology::Client {
-            path: PathBuf::from("x.toml"),
-            why: ConfigError::NoBrokers,
-        };
+        let unreadable =
+            TopologyError::Unreadable { path: PathBuf::from("x.toml"), reason: "no such file".to_owned() };
+        let refused = BadTopology::Client { path: PathBuf::from("x.toml"), why: ConfigError::NoBrokers };
         let cases = [
             (anyhow::anyhow!("no broker"), FAILED),
             (Usage("which input?".to_owned()).into(), USAGE),
@@ -122,8 +117,6 @@ mod tests {
         let closed = io::Error::from(io::ErrorKind::BrokenPipe);
         let error = Err::<(), _>(closed).context("writing rows").unwrap_err();
         assert!(is_closed_output(&error));
-        assert!(!is_closed_output(
-            &io::Error::from(io::ErrorKind::NotFound).into()
-        ));
+        assert!(!is_closed_output(&io::Error::from(io::ErrorKind::NotFound).into()));
     }
 }

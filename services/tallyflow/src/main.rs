@@ -6,15 +6,7 @@
 //!
 //! Data goes to standard output through `output`, talk to standard error. What an error costs is decided in `exit`.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod args;
 mod chain;

@@ -13,9 +13,7 @@ pub struct Output {
 impl Output {
     /// Takes standard output.
     pub fn new() -> Self {
-        Self {
-            writer: BufWriter::new(io::stdout().lock()),
-        }
+        Self { writer: BufWriter::new(io::stdout().lock()) }
     }
 
     /// Writes a line.

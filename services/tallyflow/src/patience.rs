@@ -17,9 +17,7 @@ pub struct Patience {
 impl Patience {
     /// From now on for so long.
     pub fn new(timeout: Duration) -> Self {
-        Self {
-            until: Instant::now() + timeout,
-        }
+        Self { until: Instant::now() + timeout }
     }
 
     /// What is left of it.
@@ -41,10 +39,7 @@ impl Patience {
     ///
     /// # Errors
     /// The last error, when the time is over; one that waiting does not mend at once.
-    pub fn ask<T>(
-        &self,
-        mut question: impl FnMut() -> Result<T, PortError>,
-    ) -> Result<T, PortError> {
+    pub fn ask<T>(&self, mut question: impl FnMut() -> Result<T, PortError>) -> Result<T, PortError> {
         loop {
             match question() {
                 Err(error) if error.reaction == Reaction::Retry && !self.is_over() => {

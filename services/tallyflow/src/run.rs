@@ -49,17 +49,8 @@ pub fn run(context: &Context, args: &RunArgs) -> anyhow::Result<ExitCode> {
     std::fs::write(&address, http.address().to_string())
         .with_context(|| format!("cannot write {}", address.display()))?;
     tracing::info!(app = plan.app, slot = slot.number, http = %http.address(), "started");
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let process = Process {
-        context,
-        slot: &slot,
-        stores,
-        board,
-        stages,
-        accept_loss: args.accept_loss,
-    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let process = Process { context, slot: &slot, stores, board, stages, accept_loss: args.accept_loss };
     let code = runtime.block_on(process.live());
     // Clients that do not close in time must not keep the process.
     runtime.shutdown_background();
@@ -97,10 +88,8 @@ impl Process<'_> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         // Readers of /ready learn that these are to come.
-        let observers: Vec<_> = self
-            .numbered()
-            .map(|(stage, n)| (stage, n, self.board.observer(stage, n)))
-            .collect();
+        let observers: Vec<_> =
+            self.numbered().map(|(stage, n)| (stage, n, self.board.observer(stage, n))).collect();
         let Some(partitions) = self.wait_for_topics(&mut terminate, &mut interrupt).await? else {
             return Ok(ExitCode::SUCCESS);
         };
@@ -124,10 +113,9 @@ impl Process<'_> {
             let ended = ended.clone();
             let thread = std::thread::Builder::new().name(format!("{}-{number}", stage.name()));
             threads.push(thread.spawn(move || {
+                let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker::work(spec)));
                 let outcome =
-                    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker::work(spec)));
-                let outcome = outcome
-                    .unwrap_or_else(|_| Err("the worker panicked; please report it".to_owned()));
+                    outcome.unwrap_or_else(|_| Err("the worker panicked; please report it".to_owned()));
                 let _ = ended.send((stage, number, outcome));
             })?);
         }

@@ -50,25 +50,15 @@ impl Survey {
         let mut found = Vec::new();
         for info in infos.into_iter().flatten() {
             let configs = patience.ask(|| configs(admin, &info.name))?;
-            found.push(FoundTopic {
-                name: info.name,
-                partitions: info.partitions,
-                configs,
-            });
+            found.push(FoundTopic { name: info.name, partitions: info.partitions, configs });
         }
         Ok(Self::of(deployment, specs, found))
     }
 
     fn of(deployment: &Deployment, specs: Vec<TopicSpec>, found: Vec<FoundTopic>) -> Self {
-        let (absent, problems) = check(deployment, &found)
-            .into_iter()
-            .partition(|problem| problem.code == Code::TopicMissing);
-        Self {
-            specs,
-            found,
-            problems,
-            absent,
-        }
+        let (absent, problems) =
+            check(deployment, &found).into_iter().partition(|problem| problem.code == Code::TopicMissing);
+        Self { specs, found, problems, absent }
     }
 
     /// A topic that is there.
@@ -78,9 +68,7 @@ impl Survey {
 
     /// The needed ones that are not there.
     pub fn missing(&self) -> impl Iterator<Item = &TopicSpec> {
-        self.specs
-            .iter()
-            .filter(|spec| self.found(&spec.name).is_none())
+        self.specs.iter().filter(|spec| self.found(&spec.name).is_none())
     }
 
     /// Creates the missing ones with explicit settings; another process may have been faster.
@@ -93,10 +81,8 @@ impl Survey {
         admin: &mut KafkaAdmin,
         patience: &Patience,
     ) -> Result<(), PortError> {
-        let new: Vec<NewTopic> = self
-            .missing()
-            .map(|spec| new_topic(spec, deployment.kafka.replication))
-            .collect();
+        let new: Vec<NewTopic> =
+            self.missing().map(|spec| new_topic(spec, deployment.kafka.replication)).collect();
         patience.ask(|| admin.create_topics(&new).map(drop))
     }
 
@@ -166,9 +152,7 @@ fn usable(survey: &Survey) -> Result<Partitions, EnsureError> {
     }
     let problems = survey.absent.iter().chain(&survey.problems);
     let lines: String = problems.map(|problem| format!("\n{problem}")).collect();
-    Err(EnsureError::Wrong(format!(
-        "the topics are not as they have to be{lines}"
-    )))
+    Err(EnsureError::Wrong(format!("the topics are not as they have to be{lines}")))
 }
 
 /// The settings in force. A topic that was seen a moment ago has some.
@@ -176,10 +160,7 @@ fn configs(admin: &mut KafkaAdmin, topic: &str) -> Result<BTreeMap<String, Strin
     let value = |(name, config): (String, ConfigValue)| Some((name, config.value?));
     match admin.topic_configs(topic)? {
         Some(configs) => Ok(configs.into_iter().filter_map(value).collect()),
-        None => Err(PortError::new(
-            Reaction::Retry,
-            format!("the settings of {topic} are not visible"),
-        )),
+        None => Err(PortError::new(Reaction::Retry, format!("the settings of {topic} are not visible"))),
     }
 }
 
@@ -189,9 +170,7 @@ fn new_topic(spec: &TopicSpec, replication: u16) -> NewTopic {
         name: spec.name.to_string(),
         partitions: spec.partitions,
         replication,
-        configs: configs
-            .map(|(name, value)| ((*name).to_owned(), value.clone()))
-            .collect(),
+        configs: configs.map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
     }
 }
 
@@ -232,21 +211,10 @@ pub(crate) mod tests {
         let missing: Vec<&str> = survey.missing().map(|spec| &*spec.name).collect();
         assert_eq!(missing, ["shop.dlq"]);
         assert_eq!(survey.absent.len(), 1);
-        assert!(
-            survey
-                .problems
-                .iter()
-                .any(|problem| problem.topic == "shop.entries")
-        );
+        assert!(survey.problems.iter().any(|problem| problem.topic == "shop.entries"));
         let text = usable(&survey).unwrap_err().to_string();
-        assert!(
-            text.starts_with("the topics are not as they have to be\ntopic shop."),
-            "{text}"
-        );
-        assert_eq!(
-            text.matches("help: ").count(),
-            survey.absent.len() + survey.problems.len()
-        );
+        assert!(text.starts_with("the topics are not as they have to be\ntopic shop."), "{text}");
+        assert_eq!(text.matches("help: ").count(), survey.absent.len() + survey.problems.len());
     }
 
     #[test]
@@ -258,11 +226,7 @@ pub(crate) mod tests {
                 }
             })
         });
-        let right = Partitions {
-            ledger: 4,
-            dlq: 7,
-            late: 4,
-        };
+        let right = Partitions { ledger: 4, dlq: 7, late: 4 };
         assert_eq!(usable(&survey).unwrap(), right);
     }
 }

@@ -26,13 +26,7 @@ pub struct Event {
 }
 
 pub fn event(id: &str, delta: i64, time_ms: i64) -> Event {
-    Event {
-        id: id.into(),
-        counter: "c".into(),
-        region: "eu".into(),
-        delta,
-        time_ms,
-    }
+    Event { id: id.into(), counter: "c".into(), region: "eu".into(), delta, time_ms }
 }
 
 /// A raw record; no event means undecodable.
@@ -44,11 +38,7 @@ pub struct Record {
 }
 
 pub fn record(partition: i32, append_ms: i64, event: Event) -> Record {
-    Record {
-        partition,
-        append_ms,
-        events: vec![Some(event)],
-    }
+    Record { partition, append_ms, events: vec![Some(event)] }
 }
 
 impl Record {
@@ -105,10 +95,9 @@ impl Published {
         self.tallies.entry(partition).or_default().counted += 1;
         let key = (event.counter.clone(), event.region.clone());
         let start = event.time_ms.div_euclid(MINUTE_MS) * MINUTE_MS;
-        for sum in [
-            self.windows.entry((key.clone(), start)).or_default(),
-            self.totals.entry(key).or_default(),
-        ] {
+        for sum in
+            [self.windows.entry((key.clone(), start)).or_default(), self.totals.entry(key).or_default()]
+        {
             *sum = (sum.0 + i128::from(event.delta), sum.1 + 1);
         }
     }
@@ -116,10 +105,8 @@ impl Published {
     pub fn uncount(&mut self, event: &Event) {
         let key = (event.counter.clone(), event.region.clone());
         let start = event.time_ms.div_euclid(MINUTE_MS) * MINUTE_MS;
-        for sum in [
-            self.windows.get_mut(&(key.clone(), start)).unwrap(),
-            self.totals.get_mut(&key).unwrap(),
-        ] {
+        for sum in [self.windows.get_mut(&(key.clone(), start)).unwrap(), self.totals.get_mut(&key).unwrap()]
+        {
             *sum = (sum.0 - i128::from(event.delta), sum.1 - 1);
         }
     }
@@ -173,10 +160,7 @@ pub fn config() -> AuditConfig {
         future_ms: FUTURE_MS,
         remember_ms: REMEMBER_MS,
         dimensions: vec!["region".into()],
-        windows: vec![
-            WindowSpec::new("minute", MINUTE_MS),
-            WindowSpec::new("hour", 60 * MINUTE_MS),
-        ],
+        windows: vec![WindowSpec::new("minute", MINUTE_MS), WindowSpec::new("hour", 60 * MINUTE_MS)],
         ..AuditConfig::default()
     }
 }
@@ -216,11 +200,7 @@ pub fn ledger_json(stage: &str, partition: i32, tally: &Tally) -> String {
             ("invalid", tally.invalid),
         ]
     } else {
-        &[
-            ("counted", tally.counted),
-            ("duplicate", tally.duplicate),
-            ("conflict", tally.conflict),
-        ]
+        &[("counted", tally.counted), ("duplicate", tally.duplicate), ("conflict", tally.conflict)]
     };
     for (name, value) in own {
         fields.insert((*name).to_owned(), (*value).into());
@@ -253,12 +233,7 @@ pub fn feed_published(recount: &mut Recount, published: &Published) {
     let mut hours: BTreeMap<(Key, i64), (i128, i64)> = BTreeMap::new();
     for ((key, start), sum) in &published.windows {
         recount.window_row(window_json("minute", MINUTE_MS, (key, *start), *sum, 2).as_bytes());
-        let hour = hours
-            .entry((
-                key.clone(),
-                start.div_euclid(60 * MINUTE_MS) * 60 * MINUTE_MS,
-            ))
-            .or_default();
+        let hour = hours.entry((key.clone(), start.div_euclid(60 * MINUTE_MS) * 60 * MINUTE_MS)).or_default();
         *hour = (hour.0 + sum.0, hour.1 + sum.1);
     }
     for ((key, start), sum) in &hours {

@@ -152,8 +152,7 @@ impl DeltaFrameBuilder {
     /// Adds a row.
     pub fn push(&mut self, row: &DeltaRow<'_>) {
         let counter = self.dictionary.intern(row.key);
-        self.rows
-            .push((counter, row.slice_start, row.sum, row.events));
+        self.rows.push((counter, row.slice_start, row.sum, row.events));
     }
 
     /// Number of rows.
@@ -180,11 +179,7 @@ impl DeltaFrameBuilder {
         for (part, range) in parts.into_iter().enumerate() {
             let mut out = Vec::with_capacity(1024);
             write_standing(&mut out, standing, part as u64, count);
-            write_rows(
-                &mut out,
-                &self.dictionary,
-                self.rows.get(range).unwrap_or(&[]),
-            );
+            write_rows(&mut out, &self.dictionary, self.rows.get(range).unwrap_or(&[]));
             frames.push(out);
         }
         self.clear();
@@ -193,10 +188,7 @@ impl DeltaFrameBuilder {
 }
 
 /// Ranges of rows that each fit a record: a row costs at most 45 bytes (5 + 10 + 19 + 10, and its key's prefix).
-fn split_rows(
-    dictionary: &Dictionary,
-    rows: &[(u32, TimestampMs, Sum, u64)],
-) -> Vec<std::ops::Range<usize>> {
+fn split_rows(dictionary: &Dictionary, rows: &[(u32, TimestampMs, Sum, u64)]) -> Vec<std::ops::Range<usize>> {
     let mut parts = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (at, (counter, ..)) in rows.iter().enumerate() {
@@ -282,10 +274,7 @@ pub(super) fn write_pins(out: &mut Vec<u8>, pins: &[Pin]) {
 
 fn write_rows(out: &mut Vec<u8>, all: &Dictionary, rows: &[(u32, TimestampMs, Sum, u64)]) {
     let mut dictionary = Dictionary::default();
-    let counters: Vec<u32> = rows
-        .iter()
-        .map(|(c, ..)| dictionary.intern(all.get(*c)))
-        .collect();
+    let counters: Vec<u32> = rows.iter().map(|(c, ..)| dictionary.intern(all.get(*c))).collect();
     dictionary.write(out);
     wire::put_u64(out, rows.len() as u64);
     let mut previous = 0i64;
@@ -322,12 +311,7 @@ impl<'a> DeltaFrame<'a> {
         let (standing, part, parts) = read_standing(&mut reader)?;
         let rows = read_rows(&mut reader)?;
         reader.finish()?;
-        Ok(Self {
-            part,
-            parts,
-            standing,
-            rows,
-        })
+        Ok(Self { part, parts, standing, rows })
     }
 }
 
@@ -338,12 +322,7 @@ fn read_standing(reader: &mut Reader<'_>) -> Result<(Standing, u64, u64), FrameE
     if part >= parts || through < from {
         return Err(FrameError::Inconsistent("a delta frame's part or range"));
     }
-    let mut s = Standing {
-        entries_topic_id,
-        from,
-        through,
-        ..Standing::default()
-    };
+    let mut s = Standing { entries_topic_id, from, through, ..Standing::default() };
     s.committed_at = TimestampMs(reader.i64()?);
     s.append_clock = reader.option()?.map(TimestampMs);
     s.complete_through = reader.option()?.map(TimestampMs);
@@ -369,18 +348,11 @@ fn read_standing(reader: &mut Reader<'_>) -> Result<(Standing, u64, u64), FrameE
     for _ in 0..reader.count(3)? {
         let (table, start) = (reader.text()?.to_owned(), TimestampMs(reader.i64()?));
         let after = if reader.flag()? {
-            Some(CellOrder {
-                slice: reader.byte()?,
-                key: reader.bytes()?.to_vec(),
-            })
+            Some(CellOrder { slice: reader.byte()?, key: reader.bytes()?.to_vec() })
         } else {
             None
         };
-        s.cursors.push(Cursor {
-            table,
-            start,
-            after,
-        });
+        s.cursors.push(Cursor { table, start, after });
     }
     s.emitted_through = NextOffset(reader.i64()?);
     s.trim_bound = NextOffset(reader.i64()?);
@@ -391,10 +363,7 @@ fn read_standing(reader: &mut Reader<'_>) -> Result<(Standing, u64, u64), FrameE
 
 fn read_source(reader: &mut Reader<'_>) -> Result<SourceRow, FrameError> {
     let input = reader.text()?.to_owned();
-    let source = Source {
-        topic_id: TopicId(reader.array()?),
-        partition: Partition(reader.u32()?),
-    };
+    let source = Source { topic_id: TopicId(reader.array()?), partition: Partition(reader.u32()?) };
     let source_partitions = reader.u32()?;
     let through = NextOffset(reader.i64()?);
     let progress = reader.option()?.map(TimestampMs);
@@ -406,33 +375,16 @@ fn read_source(reader: &mut Reader<'_>) -> Result<SourceRow, FrameError> {
         late: reader.u64()?,
         ..Tallies::default()
     };
-    Ok(SourceRow {
-        input,
-        source,
-        source_partitions,
-        through,
-        progress,
-        tallies,
-    })
+    Ok(SourceRow { input, source, source_partitions, through, progress, tallies })
 }
 
 pub(super) fn read_pins(reader: &mut Reader<'_>) -> Result<Vec<Pin>, FrameError> {
     let mut pins = Vec::new();
     for _ in 0..reader.count(35)? {
         let identity = Identity::from_raw(u128::from_le_bytes(reader.array()?));
-        let source = Source {
-            topic_id: TopicId(reader.array()?),
-            partition: Partition(reader.u32()?),
-        };
-        let coordinate = Coordinate {
-            source,
-            offset: Offset(reader.i64()?),
-            index: reader.u32()?,
-        };
-        pins.push(Pin {
-            identity,
-            coordinate,
-        });
+        let source = Source { topic_id: TopicId(reader.array()?), partition: Partition(reader.u32()?) };
+        let coordinate = Coordinate { source, offset: Offset(reader.i64()?), index: reader.u32()? };
+        pins.push(Pin { identity, coordinate });
     }
     Ok(pins)
 }
@@ -447,17 +399,10 @@ fn read_rows<'a>(reader: &mut Reader<'a>) -> Result<Vec<DeltaRow<'a>>, FrameErro
         let key = counters
             .get(reader.u32()? as usize)
             .copied()
-            .ok_or(FrameError::Inconsistent(
-                "a counter that is not in the dictionary",
-            ))?;
+            .ok_or(FrameError::Inconsistent("a counter that is not in the dictionary"))?;
         previous = previous.wrapping_add(reader.i64()?);
         let (sum, events) = (Sum(reader.i128()?), reader.u64()?);
-        rows.push(DeltaRow {
-            key,
-            slice_start: TimestampMs(previous),
-            sum,
-            events,
-        });
+        rows.push(DeltaRow { key, slice_start: TimestampMs(previous), sum, events });
     }
     Ok(rows)
 }

@@ -5,10 +5,7 @@ use proptest::prelude::*;
 
 fn coordinate() -> Coordinate {
     Coordinate {
-        source: Source {
-            topic_id: TopicId([3; 16]),
-            partition: Partition(1),
-        },
+        source: Source { topic_id: TopicId([3; 16]), partition: Partition(1) },
         offset: Offset(5),
         index: 2,
     }
@@ -26,10 +23,7 @@ fn standing() -> Standing {
         skipped: 1,
         sources: vec![SourceRow {
             input: "events".into(),
-            source: Source {
-                topic_id: TopicId([2; 16]),
-                partition: Partition(3),
-            },
+            source: Source { topic_id: TopicId([2; 16]), partition: Partition(3) },
             source_partitions: 4,
             through: NextOffset(99),
             progress: Some(TimestampMs(4_000)),
@@ -43,54 +37,27 @@ fn standing() -> Standing {
             },
         }],
         buckets: vec![
-            Bucket {
-                id: 0,
-                first: NextOffset(0),
-                end: Some((NextOffset(15), TimestampMs(3_000))),
-            },
-            Bucket {
-                id: 1,
-                first: NextOffset(15),
-                end: None,
-            },
+            Bucket { id: 0, first: NextOffset(0), end: Some((NextOffset(15), TimestampMs(3_000))) },
+            Bucket { id: 1, first: NextOffset(15), end: None },
         ],
         bucket_opened_at: Some(TimestampMs(3_000)),
-        horizon: vec![HorizonStep {
-            from: NextOffset(0),
-            threshold: TimestampMs(-1),
-        }],
+        horizon: vec![HorizonStep { from: NextOffset(0), threshold: TimestampMs(-1) }],
         cursors: vec![Cursor {
             table: "minute".into(),
             start: TimestampMs(60_000),
-            after: Some(CellOrder {
-                slice: 4,
-                key: b"k".to_vec(),
-            }),
+            after: Some(CellOrder { slice: 4, key: b"k".to_vec() }),
         }],
         emitted_through: NextOffset(18),
         trim_bound: NextOffset(0),
-        pins_set: vec![Pin {
-            identity: Identity::from_raw(8),
-            coordinate: coordinate(),
-        }],
+        pins_set: vec![Pin { identity: Identity::from_raw(8), coordinate: coordinate() }],
         pins_released: vec![],
     }
 }
 
 fn sample() -> Vec<u8> {
     let mut builder = DeltaFrameBuilder::default();
-    builder.push(&DeltaRow {
-        key: b"k",
-        slice_start: TimestampMs(60_000),
-        sum: Sum(i128::MIN),
-        events: 3,
-    });
-    builder.push(&DeltaRow {
-        key: b"l",
-        slice_start: TimestampMs(0),
-        sum: Sum(-1),
-        events: 1,
-    });
+    builder.push(&DeltaRow { key: b"k", slice_start: TimestampMs(60_000), sum: Sum(i128::MIN), events: 3 });
+    builder.push(&DeltaRow { key: b"l", slice_start: TimestampMs(0), sum: Sum(-1), events: 1 });
     builder.finish(&standing()).remove(0)
 }
 
@@ -110,10 +77,7 @@ fn a_frame_reads_as_it_was_written() {
     assert_eq!(frame.standing, standing());
     assert_eq!(frame.rows.len(), 2);
     assert_eq!(frame.rows[0].sum, Sum(i128::MIN));
-    assert_eq!(
-        (frame.rows[1].key, frame.rows[1].slice_start),
-        (b"l".as_slice(), TimestampMs(0))
-    );
+    assert_eq!((frame.rows[1].key, frame.rows[1].slice_start), (b"l".as_slice(), TimestampMs(0)));
 }
 
 #[test]
@@ -121,12 +85,7 @@ fn many_rows_become_parts_that_each_fit_a_record() {
     let mut builder = DeltaFrameBuilder::default();
     for n in 0..60_000u32 {
         let key = format!("counter-{n:06}");
-        builder.push(&DeltaRow {
-            key: key.as_bytes(),
-            slice_start: TimestampMs(0),
-            sum: Sum(1),
-            events: 1,
-        });
+        builder.push(&DeltaRow { key: key.as_bytes(), slice_start: TimestampMs(0), sum: Sum(1), events: 1 });
     }
     let frames = builder.finish(&standing());
     assert!(frames.len() > 1);
@@ -134,10 +93,7 @@ fn many_rows_become_parts_that_each_fit_a_record() {
     for (part, bytes) in frames.iter().enumerate() {
         assert!(bytes.len() < 1024 * 1024);
         let frame = DeltaFrame::decode(bytes).unwrap();
-        assert_eq!(
-            (frame.part, frame.parts),
-            (part as u64, frames.len() as u64)
-        );
+        assert_eq!((frame.part, frame.parts), (part as u64, frames.len() as u64));
         rows += frame.rows.len();
     }
     assert_eq!(rows, 60_000);

@@ -100,11 +100,7 @@ impl EntryFrameBuilder {
 
     /// Number of entries since the last section was closed.
     pub fn open_entries(&self) -> usize {
-        let closed: usize = self
-            .section_lengths
-            .iter()
-            .map(|(entries, _)| entries)
-            .sum();
+        let closed: usize = self.section_lengths.iter().map(|(entries, _)| entries).sum();
         self.entries.len().saturating_sub(closed)
     }
 
@@ -167,15 +163,9 @@ fn write_columns(out: &mut Vec<u8>, entries: &[Entry], sections: &[(usize, i64)]
     if !all_adds {
         out.extend(entries.iter().map(|e| e.kind as u8));
     }
-    entries
-        .iter()
-        .for_each(|e| out.extend_from_slice(&e.identity.raw().to_le_bytes()));
-    entries
-        .iter()
-        .for_each(|e| out.extend_from_slice(&e.check.0.to_le_bytes()));
-    entries
-        .iter()
-        .for_each(|e| wire::put_u64(out, u64::from(e.counter)));
+    entries.iter().for_each(|e| out.extend_from_slice(&e.identity.raw().to_le_bytes()));
+    entries.iter().for_each(|e| out.extend_from_slice(&e.check.0.to_le_bytes()));
+    entries.iter().for_each(|e| wire::put_u64(out, u64::from(e.counter)));
     let mut previous = 0i64;
     for entry in entries {
         wire::put_i64(out, entry.event_time.0.wrapping_sub(previous));
@@ -197,14 +187,9 @@ fn write_columns(out: &mut Vec<u8>, entries: &[Entry], sections: &[(usize, i64)]
     let all_first = entries.iter().all(|e| e.index == 0);
     out.push(u8::from(!all_first));
     if !all_first {
-        entries
-            .iter()
-            .for_each(|e| wire::put_u64(out, u64::from(e.index)));
+        entries.iter().for_each(|e| wire::put_u64(out, u64::from(e.index)));
     }
-    let moved = entries
-        .iter()
-        .enumerate()
-        .filter_map(|(at, e)| Some((at, e.first_append?)));
+    let moved = entries.iter().enumerate().filter_map(|(at, e)| Some((at, e.first_append?)));
     wire::put_u64(out, moved.clone().count() as u64);
     let mut previous = 0;
     for (at, time) in moved {
@@ -254,9 +239,7 @@ impl<'a> EntryFrame<'a> {
     pub fn by_section(&self) -> impl Iterator<Item = (&Section<'a>, &[Entry])> {
         let mut rest = self.entries.as_slice();
         self.sections.iter().map(move |section| {
-            let (head, tail) = rest
-                .split_at_checked(section.entries)
-                .unwrap_or((rest, &[]));
+            let (head, tail) = rest.split_at_checked(section.entries).unwrap_or((rest, &[]));
             rest = tail;
             (section, head)
         })
@@ -273,10 +256,7 @@ fn read_section<'a>(reader: &mut Reader<'a>) -> Result<Section<'a>, FrameError> 
         return Err(FrameError::Inconsistent("a section's range or partition"));
     }
     let progress = reader.option()?.map(TimestampMs);
-    let limits = Limits {
-        accept_ms: reader.i64()?,
-        future_ms: reader.i64()?,
-    };
+    let limits = Limits { accept_ms: reader.i64()?, future_ms: reader.i64()? };
     let tallies = Tallies {
         received: reader.u64()?,
         admitted: reader.u64()?,
@@ -287,21 +267,8 @@ fn read_section<'a>(reader: &mut Reader<'a>) -> Result<Section<'a>, FrameError> 
         ..Tallies::default()
     };
     let entries = usize::try_from(reader.u64()?).map_err(|_| FrameError::Number)?;
-    let source = Source {
-        topic_id,
-        partition,
-    };
-    Ok(Section {
-        input,
-        source,
-        source_partitions,
-        from,
-        through,
-        progress,
-        limits,
-        tallies,
-        entries,
-    })
+    let source = Source { topic_id, partition };
+    Ok(Section { input, source, source_partitions, from, through, progress, limits, tallies, entries })
 }
 
 fn read_columns(
@@ -310,26 +277,18 @@ fn read_columns(
     sections: &[Section<'_>],
     counters: usize,
 ) -> Result<Vec<Entry>, FrameError> {
-    let kinds = if reader.flag()? {
-        Some(reader.take(total)?)
-    } else {
-        None
-    };
+    let kinds = if reader.flag()? { Some(reader.take(total)?) } else { None };
     let identities = reader.take(total * 16)?.chunks_exact(16);
     let checks = reader.take(total * 4)?.chunks_exact(4);
     let mut entries = Vec::with_capacity(total);
     for (at, (identity, check)) in identities.zip(checks).enumerate() {
         let kind = match kinds.and_then(|k| k.get(at)) {
             None => Kind::Add,
-            Some(byte) => {
-                Kind::from_byte(*byte).ok_or(FrameError::Inconsistent("an entry's kind"))?
-            }
+            Some(byte) => Kind::from_byte(*byte).ok_or(FrameError::Inconsistent("an entry's kind"))?,
         };
         let counter = reader.u32()?;
         if counter as usize >= counters {
-            return Err(FrameError::Inconsistent(
-                "a counter that is not in the dictionary",
-            ));
+            return Err(FrameError::Inconsistent("a counter that is not in the dictionary"));
         }
         entries.push(Entry {
             kind,
@@ -385,9 +344,7 @@ fn read_numbers(
     for _ in 0..moved {
         at = at.saturating_add(usize::try_from(reader.u64()?).map_err(|_| FrameError::Number)?);
         let time = TimestampMs(reader.i64()?);
-        let entry = entries
-            .get_mut(at)
-            .ok_or(FrameError::Inconsistent("a first append time"))?;
+        let entry = entries.get_mut(at).ok_or(FrameError::Inconsistent("a first append time"))?;
         entry.first_append = Some(time);
     }
     Ok(())

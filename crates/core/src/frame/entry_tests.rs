@@ -6,24 +6,13 @@ use proptest::prelude::*;
 fn section(partition: u32, from: i64, through: i64) -> Section<'static> {
     Section {
         input: "events",
-        source: Source {
-            topic_id: TopicId([7; 16]),
-            partition: Partition(partition),
-        },
+        source: Source { topic_id: TopicId([7; 16]), partition: Partition(partition) },
         source_partitions: 4,
         from: NextOffset(from),
         through: NextOffset(through),
         progress: Some(TimestampMs(1_000)),
-        limits: Limits {
-            accept_ms: 300_000,
-            future_ms: 5_000,
-        },
-        tallies: Tallies {
-            received: 3,
-            admitted: 2,
-            late: 1,
-            ..Tallies::default()
-        },
+        limits: Limits { accept_ms: 300_000, future_ms: 5_000 },
+        tallies: Tallies { received: 3, admitted: 2, late: 1, ..Tallies::default() },
         entries: 0,
     }
 }
@@ -46,17 +35,9 @@ fn sample() -> Vec<u8> {
     let mut builder = EntryFrameBuilder::default();
     let clicks = builder.counter(b"\x01\0n\x01\0c");
     builder.push(entry(10, clicks));
-    builder.push(Entry {
-        delta: -5,
-        index: 2,
-        first_append: Some(TimestampMs(7)),
-        ..entry(12, clicks)
-    });
+    builder.push(Entry { delta: -5, index: 2, first_append: Some(TimestampMs(7)), ..entry(12, clicks) });
     builder.close_section(&section(1, 10, 13));
-    builder.close_section(&Section {
-        progress: None,
-        ..section(3, 0, 0)
-    });
+    builder.close_section(&Section { progress: None, ..section(3, 0, 0) });
     let mut out = Vec::new();
     builder.finish(&mut out);
     assert!(builder.is_empty());
@@ -77,22 +58,11 @@ fn a_frame_reads_as_it_was_written() {
     let frame = EntryFrame::decode(&bytes).unwrap();
     assert_eq!(frame.counters, [b"\x01\0n\x01\0c".as_slice()]);
     let parts: Vec<_> = frame.by_section().collect();
-    assert_eq!(
-        parts[0].0,
-        &Section {
-            entries: 2,
-            ..section(1, 10, 13)
-        }
-    );
+    assert_eq!(parts[0].0, &Section { entries: 2, ..section(1, 10, 13) });
     assert_eq!(parts[0].1[0], entry(10, 0));
     assert_eq!(
         parts[0].1[1],
-        Entry {
-            delta: -5,
-            index: 2,
-            first_append: Some(TimestampMs(7)),
-            ..entry(12, 0)
-        }
+        Entry { delta: -5, index: 2, first_append: Some(TimestampMs(7)), ..entry(12, 0) }
     );
     assert_eq!((parts[1].0.progress, parts[1].1.len()), (None, 0));
 }
@@ -101,10 +71,7 @@ fn a_frame_reads_as_it_was_written() {
 fn another_version_is_refused_by_name() {
     let mut bytes = sample();
     bytes[3] = 9;
-    assert_eq!(
-        EntryFrame::decode(&bytes).unwrap_err(),
-        FrameError::Version(9)
-    );
+    assert_eq!(EntryFrame::decode(&bytes).unwrap_err(), FrameError::Version(9));
 }
 
 #[test]
@@ -115,10 +82,7 @@ fn every_cut_is_refused() {
     }
     let mut longer = bytes;
     longer.push(0);
-    assert_eq!(
-        EntryFrame::decode(&longer).unwrap_err(),
-        FrameError::Trailing(1)
-    );
+    assert_eq!(EntryFrame::decode(&longer).unwrap_err(), FrameError::Trailing(1));
 }
 
 prop_compose! {

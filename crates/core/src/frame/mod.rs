@@ -97,20 +97,13 @@ impl Dictionary {
 
 fn slice_of<'a>(bytes: &'a [u8], ends: &[u32], at: u32) -> &'a [u8] {
     let at = at as usize;
-    let start = if at == 0 {
-        0
-    } else {
-        ends.get(at - 1).copied().unwrap_or(0) as usize
-    };
+    let start = if at == 0 { 0 } else { ends.get(at - 1).copied().unwrap_or(0) as usize };
     let end = ends.get(at).copied().unwrap_or(0) as usize;
     bytes.get(start..end).unwrap_or(&[])
 }
 
 /// Reads a dictionary: a list of borrowed strings.
-fn read_dictionary<'a>(
-    reader: &mut wire::Reader<'a>,
-    out: &mut Vec<&'a [u8]>,
-) -> Result<(), FrameError> {
+fn read_dictionary<'a>(reader: &mut wire::Reader<'a>, out: &mut Vec<&'a [u8]>) -> Result<(), FrameError> {
     let count = reader.count(1)?;
     out.reserve(count);
     for _ in 0..count {
@@ -132,10 +125,7 @@ mod tests {
             dictionary.intern(&n.to_le_bytes());
         }
         assert_eq!(dictionary.intern(b"bb"), 1);
-        assert_eq!(
-            (dictionary.get(1), dictionary.get(99_999)),
-            (b"bb".as_slice(), b"".as_slice())
-        );
+        assert_eq!((dictionary.get(1), dictionary.get(99_999)), (b"bb".as_slice(), b"".as_slice()));
         dictionary.clear();
         assert!(dictionary.is_empty() && dictionary.intern(b"bb") == 0);
     }

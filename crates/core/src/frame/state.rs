@@ -74,16 +74,8 @@ pub fn write_slice(head: &StateHead, rows: &[StateRow<'_>], pins: &[Pin]) -> Vec
     }
     let count = parts.len() as u64;
     let frames = parts.into_iter().enumerate().map(|(part, range)| {
-        let head = StateHead {
-            part: part as u64,
-            parts: count,
-            ..*head
-        };
-        write_part(
-            &head,
-            rows.get(range).unwrap_or(&[]),
-            if part == 0 { pins } else { &[] },
-        )
+        let head = StateHead { part: part as u64, parts: count, ..*head };
+        write_part(&head, rows.get(range).unwrap_or(&[]), if part == 0 { pins } else { &[] })
     });
     frames.collect()
 }
@@ -99,10 +91,8 @@ fn write_part(head: &StateHead, rows: &[StateRow<'_>], pins: &[Pin]) -> Vec<u8> 
     wire::put_i64(&mut out, head.through.0);
     wire::put_i64(&mut out, head.deltas_mark);
     let (mut tables, mut counters) = (Dictionary::default(), Dictionary::default());
-    let references: Vec<(u32, u32)> = rows
-        .iter()
-        .map(|r| (tables.intern(r.table.as_bytes()), counters.intern(r.key)))
-        .collect();
+    let references: Vec<(u32, u32)> =
+        rows.iter().map(|r| (tables.intern(r.table.as_bytes()), counters.intern(r.key))).collect();
     tables.write(&mut out);
     counters.write(&mut out);
     wire::put_u64(&mut out, rows.len() as u64);
@@ -157,24 +147,14 @@ impl<'a> StateFrame<'a> {
         let mut rows = Vec::with_capacity(count);
         let mut previous = 0i64;
         for _ in 0..count {
-            let table = tables
-                .get(reader.u32()? as usize)
-                .and_then(|t| std::str::from_utf8(t).ok());
+            let table = tables.get(reader.u32()? as usize).and_then(|t| std::str::from_utf8(t).ok());
             let key = counters.get(reader.u32()? as usize).copied();
             let (Some(table), Some(key)) = (table, key) else {
-                return Err(FrameError::Inconsistent(
-                    "a reference that is not in the dictionary",
-                ));
+                return Err(FrameError::Inconsistent("a reference that is not in the dictionary"));
             };
             previous = previous.wrapping_add(reader.i64()?);
             let (sum, events) = (Sum(reader.i128()?), reader.u64()?);
-            rows.push(StateRow {
-                table,
-                key,
-                start: TimestampMs(previous),
-                sum,
-                events,
-            });
+            rows.push(StateRow { table, key, start: TimestampMs(previous), sum, events });
         }
         let pins = super::delta::read_pins(&mut reader)?;
         reader.finish()?;

@@ -17,36 +17,15 @@ fn head() -> StateHead {
 
 fn rows() -> Vec<StateRow<'static>> {
     vec![
-        StateRow {
-            table: "minute",
-            key: b"k",
-            start: TimestampMs(60_000),
-            sum: Sum(-7),
-            events: 2,
-        },
-        StateRow {
-            table: "minute",
-            key: b"l",
-            start: TimestampMs(60_000),
-            sum: Sum(1 << 100),
-            events: 1,
-        },
-        StateRow {
-            table: "",
-            key: b"k",
-            start: TimestampMs(0),
-            sum: Sum(-7),
-            events: 2,
-        },
+        StateRow { table: "minute", key: b"k", start: TimestampMs(60_000), sum: Sum(-7), events: 2 },
+        StateRow { table: "minute", key: b"l", start: TimestampMs(60_000), sum: Sum(1 << 100), events: 1 },
+        StateRow { table: "", key: b"k", start: TimestampMs(0), sum: Sum(-7), events: 2 },
     ]
 }
 
 #[test]
 fn golden_bytes_of_version_1() {
-    let hex: String = write_slice(&head(), &rows(), &[])[0]
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let hex: String = write_slice(&head(), &rows(), &[])[0].iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(hex, GOLDEN);
 }
 
@@ -56,10 +35,7 @@ const GOLDEN: &str = "5446530101010101010101010101010101010101031000019a01180206
 fn a_slice_reads_as_it_was_written() {
     let frames = write_slice(&head(), &rows(), &[]);
     let frame = StateFrame::decode(&frames[0]).unwrap();
-    assert_eq!(
-        (frame.head, frame.rows, frame.pins.len()),
-        (head(), rows(), 0)
-    );
+    assert_eq!((frame.head, frame.rows, frame.pins.len()), (head(), rows(), 0));
 }
 
 #[test]
@@ -74,20 +50,11 @@ fn a_large_slice_becomes_parts_that_each_fit_a_record() {
     let keys: Vec<String> = (0..40_000).map(|n| format!("counter-{n}")).collect();
     let rows: Vec<_> = keys
         .iter()
-        .map(|k| StateRow {
-            table: "m",
-            key: k.as_bytes(),
-            start: TimestampMs(0),
-            sum: Sum(1),
-            events: 1,
-        })
+        .map(|k| StateRow { table: "m", key: k.as_bytes(), start: TimestampMs(0), sum: Sum(1), events: 1 })
         .collect();
     let frames = write_slice(&head(), &rows, &[]);
     assert!(frames.len() > 1 && frames.iter().all(|f| f.len() < 1024 * 1024));
-    let read: usize = frames
-        .iter()
-        .map(|f| StateFrame::decode(f).unwrap().rows.len())
-        .sum();
+    let read: usize = frames.iter().map(|f| StateFrame::decode(f).unwrap().rows.len()).sum();
     assert_eq!(read, rows.len());
 }
 

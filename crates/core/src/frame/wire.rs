@@ -116,10 +116,7 @@ impl<'a> Reader<'a> {
     ///
     /// [`FrameError::Truncated`].
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
-        let (head, rest) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or(FrameError::Truncated)?;
+        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(FrameError::Truncated)?;
         self.rest = rest;
         Ok(*head)
     }
@@ -130,10 +127,7 @@ impl<'a> Reader<'a> {
     ///
     /// [`FrameError::Truncated`].
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], FrameError> {
-        let (head, rest) = self
-            .rest
-            .split_at_checked(length)
-            .ok_or(FrameError::Truncated)?;
+        let (head, rest) = self.rest.split_at_checked(length).ok_or(FrameError::Truncated)?;
         self.rest = rest;
         Ok(head)
     }
@@ -215,11 +209,7 @@ impl<'a> Reader<'a> {
     ///
     /// [`FrameError::Inconsistent`] for a flag other than 0 and 1.
     pub fn option(&mut self) -> Result<Option<i64>, FrameError> {
-        if self.flag()? {
-            Ok(Some(self.i64()?))
-        } else {
-            Ok(None)
-        }
+        if self.flag()? { Ok(Some(self.i64()?)) } else { Ok(None) }
     }
 
     /// A byte that is 0 or 1.
@@ -251,8 +241,7 @@ impl<'a> Reader<'a> {
     ///
     /// [`FrameError::Inconsistent`] where it is not UTF-8.
     pub fn text(&mut self) -> Result<&'a str, FrameError> {
-        std::str::from_utf8(self.bytes()?)
-            .map_err(|_| FrameError::Inconsistent("a name is not UTF-8"))
+        std::str::from_utf8(self.bytes()?).map_err(|_| FrameError::Inconsistent("a name is not UTF-8"))
     }
 
     /// A count of things that take at least `least_bytes` each: more than the frame can hold is refused before
@@ -275,11 +264,7 @@ impl<'a> Reader<'a> {
     ///
     /// [`FrameError::Trailing`] if bytes are left.
     pub const fn finish(self) -> Result<(), FrameError> {
-        if self.rest.is_empty() {
-            Ok(())
-        } else {
-            Err(FrameError::Trailing(self.rest.len()))
-        }
+        if self.rest.is_empty() { Ok(()) } else { Err(FrameError::Trailing(self.rest.len())) }
     }
 }
 
@@ -310,38 +295,20 @@ mod tests {
     #[test]
     fn too_many_bits_are_refused() {
         let reader = |bytes: &'static [u8]| Reader::open(bytes, *b"TFX", 1).unwrap();
-        assert_eq!(
-            reader(b"TFX\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02").u64(),
-            Err(FrameError::Number)
-        );
-        assert_eq!(
-            reader(b"TFX\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01").u64(),
-            Ok(u64::MAX)
-        );
+        assert_eq!(reader(b"TFX\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02").u64(), Err(FrameError::Number));
+        assert_eq!(reader(b"TFX\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01").u64(), Ok(u64::MAX));
         assert_eq!(
             reader(b"TFX\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01").u64(),
             Err(FrameError::Number)
         );
         assert_eq!(reader(b"TFX\x01\x80").u64(), Err(FrameError::Truncated));
-        assert_eq!(
-            reader(b"TFX\x01\xff\xff\xff\xff\x7f").count(20),
-            Err(FrameError::Truncated)
-        );
+        assert_eq!(reader(b"TFX\x01\xff\xff\xff\xff\x7f").count(20), Err(FrameError::Truncated));
     }
 
     #[test]
     fn magic_and_version_come_first() {
-        assert_eq!(
-            Reader::open(b"", *b"TFX", 1).unwrap_err(),
-            FrameError::Magic
-        );
-        assert_eq!(
-            Reader::open(b"TFY\x01", *b"TFX", 1).unwrap_err(),
-            FrameError::Magic
-        );
-        assert_eq!(
-            Reader::open(b"TFX\x02", *b"TFX", 1).unwrap_err(),
-            FrameError::Version(2)
-        );
+        assert_eq!(Reader::open(b"", *b"TFX", 1).unwrap_err(), FrameError::Magic);
+        assert_eq!(Reader::open(b"TFY\x01", *b"TFX", 1).unwrap_err(), FrameError::Magic);
+        assert_eq!(Reader::open(b"TFX\x02", *b"TFX", 1).unwrap_err(), FrameError::Version(2));
     }
 }

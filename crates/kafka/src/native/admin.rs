@@ -41,14 +41,8 @@ pub(crate) fn describe_topics<C: ClientContext>(
     let mut pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
     // SAFETY: the names are copied into the collection, which is ours; the call copies what it needs of all three.
     unsafe {
-        let topics =
-            sys::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len());
-        sys::rd_kafka_DescribeTopics(
-            client.native_ptr(),
-            topics,
-            options.0.as_ptr(),
-            queue.0.as_ptr(),
-        );
+        let topics = sys::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len());
+        sys::rd_kafka_DescribeTopics(client.native_ptr(), topics, options.0.as_ptr(), queue.0.as_ptr());
         sys::rd_kafka_TopicCollection_destroy(topics);
     }
     let event = queue.wait(Instant::now() + wait + GRACE)?;
@@ -61,9 +55,7 @@ pub(crate) fn describe_topics<C: ClientContext>(
             return Err(NativeError::plain(RDKafkaErrorCode::InvalidType));
         }
         let topics = sys::rd_kafka_DescribeTopics_result_topics(result, &mut count);
-        Ok((0..count)
-            .map(|index| topic_answer(*topics.add(index)))
-            .collect())
+        Ok((0..count).map(|index| topic_answer(*topics.add(index))).collect())
     }
 }
 
@@ -75,8 +67,7 @@ unsafe fn topic_answer(topic: *const sys::rd_kafka_TopicDescription_t) -> TopicA
     unsafe {
         let error = sys::rd_kafka_TopicDescription_error(topic);
         let failed = !error.is_null()
-            && sys::rd_kafka_error_code(error)
-                != sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR;
+            && sys::rd_kafka_error_code(error) != sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR;
         let mut partitions = 0;
         sys::rd_kafka_TopicDescription_partitions(topic, &mut partitions);
         TopicAnswer {
@@ -97,10 +88,7 @@ unsafe fn topic_id(id: *const sys::rd_kafka_Uuid_t) -> TopicId {
     }
     // SAFETY: by the contract.
     let (high, low) = unsafe {
-        (
-            sys::rd_kafka_Uuid_most_significant_bits(id),
-            sys::rd_kafka_Uuid_least_significant_bits(id),
-        )
+        (sys::rd_kafka_Uuid_most_significant_bits(id), sys::rd_kafka_Uuid_least_significant_bits(id))
     };
     let number = (u128::from(high.cast_unsigned()) << 64) | u128::from(low.cast_unsigned());
     TopicId(number.to_be_bytes())
@@ -129,16 +117,8 @@ pub(crate) fn log_ends<C: ClientContext>(
         options.read_uncommitted()?;
         // SAFETY: the call copies the list and the options; the opaque is a number, not an address.
         unsafe {
-            sys::rd_kafka_AdminOptions_set_opaque(
-                options.0.as_ptr(),
-                ptr::without_provenance_mut(mark),
-            );
-            sys::rd_kafka_ListOffsets(
-                client.native_ptr(),
-                list.ptr(),
-                options.0.as_ptr(),
-                queue.0.as_ptr(),
-            );
+            sys::rd_kafka_AdminOptions_set_opaque(options.0.as_ptr(), ptr::without_provenance_mut(mark));
+            sys::rd_kafka_ListOffsets(client.native_ptr(), list.ptr(), options.0.as_ptr(), queue.0.as_ptr());
         }
     }
     let deadline = Instant::now() + wait + GRACE;
@@ -149,9 +129,7 @@ pub(crate) fn log_ends<C: ClientContext>(
         // SAFETY: the opaque is the number set above.
         let is_end = unsafe { sys::rd_kafka_event_opaque(event.ptr()) }.addr() == 1;
         for entry in listed(&event)? {
-            let end = ends
-                .entry((entry.topic, entry.partition))
-                .or_insert(Ok((0, 0)));
+            let end = ends.entry((entry.topic, entry.partition)).or_insert(Ok((0, 0)));
             match (entry.error, end) {
                 (Some(code), end) => *end = Err(code),
                 (None, Ok((_, high))) if is_end => *high = entry.offset,
@@ -173,11 +151,7 @@ fn listed(event: &OwnedEvent) -> Result<Vec<ListEntry>, NativeError> {
         }
         let infos = sys::rd_kafka_ListOffsets_result_infos(result, &mut count);
         Ok((0..count)
-            .map(|index| {
-                entry_at(sys::rd_kafka_ListOffsetsResultInfo_topic_partition(
-                    *infos.add(index),
-                ))
-            })
+            .map(|index| entry_at(sys::rd_kafka_ListOffsetsResultInfo_topic_partition(*infos.add(index))))
             .collect())
     }
 }
@@ -213,16 +187,11 @@ impl Drop for Queue {
 struct Options(NonNull<sys::rd_kafka_AdminOptions_t>);
 
 impl Options {
-    fn new<C: ClientContext>(
-        client: &Client<C>,
-        op: Op,
-        wait: Duration,
-    ) -> Result<Self, NativeError> {
+    fn new<C: ClientContext>(client: &Client<C>, op: Op, wait: Duration) -> Result<Self, NativeError> {
         // SAFETY: as for `Queue`; null for an operation that does not exist.
-        let options =
-            NonNull::new(unsafe { sys::rd_kafka_AdminOptions_new(client.native_ptr(), op) })
-                .map(Self)
-                .ok_or_else(|| NativeError::plain(RDKafkaErrorCode::InvalidArgument))?;
+        let options = NonNull::new(unsafe { sys::rd_kafka_AdminOptions_new(client.native_ptr(), op) })
+            .map(Self)
+            .ok_or_else(|| NativeError::plain(RDKafkaErrorCode::InvalidArgument))?;
         // SAFETY: the options are ours; no error text is asked for.
         NativeError::check(unsafe {
             sys::rd_kafka_AdminOptions_set_request_timeout(
@@ -238,12 +207,7 @@ impl Options {
     fn read_uncommitted(&self) -> Result<(), NativeError> {
         let level = sys::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED;
         // SAFETY: the options are ours, and so is the error.
-        unsafe {
-            NativeError::take(sys::rd_kafka_AdminOptions_set_isolation_level(
-                self.0.as_ptr(),
-                level,
-            ))
-        }
+        unsafe { NativeError::take(sys::rd_kafka_AdminOptions_set_isolation_level(self.0.as_ptr(), level)) }
     }
 }
 

@@ -72,14 +72,8 @@ impl Consumer {
         // SAFETY: the handle is alive as long as `base`; the reference to its queue is ours.
         let queue = unsafe { sys::rd_kafka_queue_get_consumer(base.client().native_ptr()) };
         match NonNull::new(queue) {
-            Some(queue) => Ok(Self {
-                queue: EventQueue(queue),
-                base,
-            }),
-            None => Err(PortError::new(
-                Reaction::Halt,
-                "making a consumer: it has no queue",
-            )),
+            Some(queue) => Ok(Self { queue: EventQueue(queue), base }),
+            None => Err(PortError::new(Reaction::Halt, "making a consumer: it has no queue")),
         }
     }
 
@@ -139,33 +133,15 @@ impl Consumer {
     }
 
     /// Answers a revocation.
-    pub(crate) fn incremental_unassign(
-        &self,
-        list: &TopicPartitionList,
-    ) -> Result<(), NativeError> {
+    pub(crate) fn incremental_unassign(&self, list: &TopicPartitionList) -> Result<(), NativeError> {
         // SAFETY: as in `incremental_assign`.
-        unsafe {
-            NativeError::take(sys::rd_kafka_incremental_unassign(
-                self.handle(),
-                list.ptr(),
-            ))
-        }
+        unsafe { NativeError::take(sys::rd_kafka_incremental_unassign(self.handle(), list.ptr())) }
     }
 
     /// Seeks, and leaves each element's error in the list.
-    pub(crate) fn seek(
-        &self,
-        list: &TopicPartitionList,
-        wait: Duration,
-    ) -> Result<(), NativeError> {
+    pub(crate) fn seek(&self, list: &TopicPartitionList, wait: Duration) -> Result<(), NativeError> {
         // SAFETY: as in `incremental_assign`; the list is written to during the call only.
-        unsafe {
-            NativeError::take(sys::rd_kafka_seek_partitions(
-                self.handle(),
-                list.ptr(),
-                millis(wait),
-            ))
-        }
+        unsafe { NativeError::take(sys::rd_kafka_seek_partitions(self.handle(), list.ptr(), millis(wait))) }
     }
 
     /// The place after what was polled last; `None` until something was since the last assign or seek.
@@ -183,8 +159,7 @@ impl Consumer {
     /// What the group knows of this member, now.
     pub(crate) fn group_metadata(&self) -> Option<GroupMetadata> {
         // SAFETY: the handle is alive; the metadata is ours.
-        NonNull::new(unsafe { sys::rd_kafka_consumer_group_metadata(self.handle()) })
-            .map(GroupMetadata)
+        NonNull::new(unsafe { sys::rd_kafka_consumer_group_metadata(self.handle()) }).map(GroupMetadata)
     }
 }
 
@@ -211,10 +186,7 @@ impl GroupMetadata {
     #[cfg(test)]
     pub(crate) fn outside(group: &CStr) -> Self {
         // SAFETY: the name is copied; the metadata is ours.
-        Self(
-            NonNull::new(unsafe { sys::rd_kafka_consumer_group_metadata_new(group.as_ptr()) })
-                .unwrap(),
-        )
+        Self(NonNull::new(unsafe { sys::rd_kafka_consumer_group_metadata_new(group.as_ptr()) }).unwrap())
     }
 }
 
@@ -263,10 +235,7 @@ impl ErrorEvent {
     ///
     /// An error event.
     unsafe fn read(event: &OwnedEvent) -> Self {
-        let error = event
-            .error()
-            .err()
-            .unwrap_or_else(|| NativeError::plain(RDKafkaErrorCode::NoError));
+        let error = event.error().err().unwrap_or_else(|| NativeError::plain(RDKafkaErrorCode::NoError));
         // SAFETY: the element, where there is one, is ours and destroyed once.
         let place = unsafe {
             let element = sys::rd_kafka_event_topic_partition(event.ptr());
@@ -297,8 +266,7 @@ impl<'c> Message<'c> {
     /// A fetch event, whose message was not taken yet.
     unsafe fn take(event: OwnedEvent) -> Event<'c> {
         // SAFETY: by the contract; the message lives as long as the event, which moves into the same value.
-        let Some(message) =
-            NonNull::new(unsafe { sys::rd_kafka_event_message_next(event.ptr()) }.cast_mut())
+        let Some(message) = NonNull::new(unsafe { sys::rd_kafka_event_message_next(event.ptr()) }.cast_mut())
         else {
             return Event::Served;
         };
@@ -309,15 +277,8 @@ impl<'c> Message<'c> {
         let mut headers = ptr::null_mut();
         // SAFETY: the message is valid; headers are parsed on this first call and live as long as it.
         let code = unsafe { sys::rd_kafka_message_headers(message.as_ptr(), &mut headers) };
-        let headers = NativeError::check(code)
-            .ok()
-            .and_then(|()| NonNull::new(headers));
-        Event::Message(Self {
-            message,
-            headers,
-            _event: event,
-            _consumer: PhantomData,
-        })
+        let headers = NativeError::check(code).ok().and_then(|()| NonNull::new(headers));
+        Event::Message(Self { message, headers, _event: event, _consumer: PhantomData })
     }
 
     fn read(&self) -> &sys::rd_kafka_message_t {
@@ -368,9 +329,7 @@ impl<'c> Message<'c> {
     /// byte, since librdkafka does not tell its length.
     pub(crate) fn headers(&self) -> impl Iterator<Item = HeaderView<'_>> {
         // SAFETY: headers live as long as the message.
-        let count = self.headers.map_or(0, |headers| unsafe {
-            sys::rd_kafka_header_cnt(headers.as_ptr())
-        });
+        let count = self.headers.map_or(0, |headers| unsafe { sys::rd_kafka_header_cnt(headers.as_ptr()) });
         (0..count).map_while(|index| self.header(index))
     }
 
@@ -386,10 +345,7 @@ impl<'c> Message<'c> {
                 &mut length,
             ))
             .ok()?;
-            Some(HeaderView {
-                name: CStr::from_ptr(name).to_bytes(),
-                value: bytes(value.cast(), length),
-            })
+            Some(HeaderView { name: CStr::from_ptr(name).to_bytes(), value: bytes(value.cast(), length) })
         }
     }
 }

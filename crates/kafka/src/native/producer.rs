@@ -15,8 +15,8 @@ use rdkafka::client::{Client, ClientContext};
 use rdkafka_sys as sys;
 use rdkafka_sys::rd_kafka_vtype_t::{
     RD_KAFKA_VTYPE_END, RD_KAFKA_VTYPE_HEADERS, RD_KAFKA_VTYPE_KEY, RD_KAFKA_VTYPE_MSGFLAGS,
-    RD_KAFKA_VTYPE_OPAQUE, RD_KAFKA_VTYPE_PARTITION, RD_KAFKA_VTYPE_TIMESTAMP,
-    RD_KAFKA_VTYPE_TOPIC, RD_KAFKA_VTYPE_VALUE,
+    RD_KAFKA_VTYPE_OPAQUE, RD_KAFKA_VTYPE_PARTITION, RD_KAFKA_VTYPE_TIMESTAMP, RD_KAFKA_VTYPE_TOPIC,
+    RD_KAFKA_VTYPE_VALUE,
 };
 use tallyflow_core::record::{Header, OutRecord};
 
@@ -27,17 +27,9 @@ use super::{NativeError, millis};
 const PARTITION_UNASSIGNED: i32 = -1;
 
 /// Fences the previous holder of the transactional id and ends its transaction. Resumable.
-pub(crate) fn init<C: ClientContext>(
-    client: &Client<C>,
-    wait: Duration,
-) -> Result<(), NativeError> {
+pub(crate) fn init<C: ClientContext>(client: &Client<C>, wait: Duration) -> Result<(), NativeError> {
     // SAFETY: the handle is alive as long as `client`; the returned error is ours.
-    unsafe {
-        NativeError::take(sys::rd_kafka_init_transactions(
-            client.native_ptr(),
-            millis(wait),
-        ))
-    }
+    unsafe { NativeError::take(sys::rd_kafka_init_transactions(client.native_ptr(), millis(wait))) }
 }
 
 /// Begins a transaction; nothing is sent.
@@ -65,38 +57,19 @@ pub(crate) fn send_offsets<C: ClientContext>(
 }
 
 /// Waits for the records' acknowledgements and commits. Resumable, by the same call only.
-pub(crate) fn commit<C: ClientContext>(
-    client: &Client<C>,
-    wait: Duration,
-) -> Result<(), NativeError> {
+pub(crate) fn commit<C: ClientContext>(client: &Client<C>, wait: Duration) -> Result<(), NativeError> {
     // SAFETY: as in `init`.
-    unsafe {
-        NativeError::take(sys::rd_kafka_commit_transaction(
-            client.native_ptr(),
-            millis(wait),
-        ))
-    }
+    unsafe { NativeError::take(sys::rd_kafka_commit_transaction(client.native_ptr(), millis(wait))) }
 }
 
 /// Drops what was not sent and aborts. Resumable, by the same call only.
-pub(crate) fn abort<C: ClientContext>(
-    client: &Client<C>,
-    wait: Duration,
-) -> Result<(), NativeError> {
+pub(crate) fn abort<C: ClientContext>(client: &Client<C>, wait: Duration) -> Result<(), NativeError> {
     // SAFETY: as in `init`.
-    unsafe {
-        NativeError::take(sys::rd_kafka_abort_transaction(
-            client.native_ptr(),
-            millis(wait),
-        ))
-    }
+    unsafe { NativeError::take(sys::rd_kafka_abort_transaction(client.native_ptr(), millis(wait))) }
 }
 
 /// Waits until every record has been acknowledged or has failed. Somebody else polls the delivery events.
-pub(crate) fn flush<C: ClientContext>(
-    client: &Client<C>,
-    wait: Duration,
-) -> Result<(), NativeError> {
+pub(crate) fn flush<C: ClientContext>(client: &Client<C>, wait: Duration) -> Result<(), NativeError> {
     // SAFETY: the handle is alive as long as `client`.
     NativeError::check(unsafe { sys::rd_kafka_flush(client.native_ptr(), millis(wait)) })
 }

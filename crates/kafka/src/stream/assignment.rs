@@ -39,32 +39,20 @@ impl Assignment {
     /// Adds a partition, paused and not started; one that is there already starts afresh.
     pub(super) fn add(&mut self, partition: TopicPartition, topic_id: Option<TopicId>) {
         self.remove(std::slice::from_ref(&partition));
-        self.owned.push(Owned {
-            partition,
-            topic_id,
-            paused: true,
-            held: false,
-            blind: false,
-            next: None,
-        });
+        self.owned.push(Owned { partition, topic_id, paused: true, held: false, blind: false, next: None });
     }
 
     /// Forgets partitions.
     pub(super) fn remove(&mut self, partitions: &[TopicPartition]) {
-        self.owned
-            .retain(|owned| !partitions.contains(&owned.partition));
+        self.owned.retain(|owned| !partitions.contains(&owned.partition));
     }
 
     pub(super) fn get(&self, partition: &TopicPartition) -> Option<&Owned> {
-        self.owned
-            .iter()
-            .find(|owned| owned.partition == *partition)
+        self.owned.iter().find(|owned| owned.partition == *partition)
     }
 
     pub(super) fn get_mut(&mut self, partition: &TopicPartition) -> Option<&mut Owned> {
-        self.owned
-            .iter_mut()
-            .find(|owned| owned.partition == *partition)
+        self.owned.iter_mut().find(|owned| owned.partition == *partition)
     }
 
     /// The partition of a slot.
@@ -96,11 +84,7 @@ impl Assignment {
 
     /// The partitions of which something is true.
     pub(super) fn those(&self, is: impl Fn(&Owned) -> bool) -> Vec<TopicPartition> {
-        self.owned
-            .iter()
-            .filter(|owned| is(owned))
-            .map(|owned| owned.partition.clone())
-            .collect()
+        self.owned.iter().filter(|owned| is(owned)).map(|owned| owned.partition.clone()).collect()
     }
 
     /// The sink did not take what these slots had.
@@ -141,10 +125,7 @@ mod tests {
     use super::*;
 
     fn two() -> (Assignment, TopicPartition, TopicPartition) {
-        let (a, b) = (
-            TopicPartition::new("events", 0),
-            TopicPartition::new("events", 1),
-        );
+        let (a, b) = (TopicPartition::new("events", 0), TopicPartition::new("events", 1));
         let mut assignment = Assignment::default();
         assignment.add(a.clone(), None);
         assignment.add(b.clone(), Some(TopicId([1; 16])));
@@ -179,10 +160,7 @@ mod tests {
     fn a_refused_batch_blinds_until_the_next_start() {
         let (mut assignment, a, b) = two();
         for partition in [&a, &b] {
-            assignment
-                .get_mut(partition)
-                .unwrap()
-                .started(NextOffset(0));
+            assignment.get_mut(partition).unwrap().started(NextOffset(0));
         }
         assignment.refused(&[1]);
         assert!(assignment.get(&a).unwrap().is_telling());

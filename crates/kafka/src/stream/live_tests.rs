@@ -29,26 +29,15 @@ fn cluster() -> Kafka {
     let brokers = std::env::var("TALLYFLOW_TEST_BROKERS").expect(
         "live tests need a Kafka broker: run scripts/test.sh, or set TALLYFLOW_TEST_BROKERS to its address",
     );
-    let config = KafkaConfig {
-        brokers,
-        client: Vec::new(),
-        app: "live".into(),
-        transaction_timeout_ms: 10_000,
-    };
+    let config =
+        KafkaConfig { brokers, client: Vec::new(), app: "live".into(), transaction_timeout_ms: 10_000 };
     Kafka::new(config).unwrap()
 }
 
 fn topic(kafka: &Kafka, what: &str) -> String {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let name = format!("{what}-{}-{}", now.as_micros(), std::process::id());
-    let new = NewTopic {
-        name: name.clone(),
-        partitions: 2,
-        replication: 1,
-        configs: Vec::new(),
-    };
+    let new = NewTopic { name: name.clone(), partitions: 2, replication: 1, configs: Vec::new() };
     kafka.admin().unwrap().create_topics(&[new]).unwrap();
     name
 }
@@ -81,18 +70,14 @@ fn until(mut condition: impl FnMut() -> bool) {
 fn live_the_broker_refuses_offsets_of_an_earlier_generation() {
     let kafka = cluster();
     let input = topic(&kafka, "stale");
-    let mut first = kafka
-        .stream(&input, std::slice::from_ref(&input), &format!("{input}.0"))
-        .unwrap();
+    let mut first = kafka.stream(&input, std::slice::from_ref(&input), &format!("{input}.0")).unwrap();
     let (mut firsts, mut seconds) = (0, 0);
     until(|| {
         step(&mut first, &mut firsts);
         firsts == 2
     });
     let stale = first.consumer().unwrap().group_metadata().unwrap();
-    let mut second = kafka
-        .stream(&input, std::slice::from_ref(&input), &format!("{input}.1"))
-        .unwrap();
+    let mut second = kafka.stream(&input, std::slice::from_ref(&input), &format!("{input}.1")).unwrap();
     until(|| {
         step(&mut first, &mut firsts);
         step(&mut second, &mut seconds);
@@ -106,11 +91,7 @@ fn live_the_broker_refuses_offsets_of_an_earlier_generation() {
     first.begin().unwrap();
     let partition = TopicPartition::new(input.as_str(), 0);
     let list = list_of([(&partition, Offset::Offset(0))].into_iter()).unwrap();
-    let error = first
-        .producer()
-        .unwrap()
-        .send_offsets(&list, &stale)
-        .unwrap_err();
+    let error = first.producer().unwrap().send_offsets(&list, &stale).unwrap_err();
     assert_eq!(error.reaction, Reaction::Abort, "{error}");
     assert!(error.message.contains("IllegalGeneration"), "{error}");
     until(|| first.abort().is_ok());
@@ -120,9 +101,7 @@ fn live_the_broker_refuses_offsets_of_an_earlier_generation() {
 fn live_a_seek_that_the_client_refuses_is_seen() {
     let kafka = cluster();
     let input = topic(&kafka, "seek");
-    let mut stream = kafka
-        .stream(&input, std::slice::from_ref(&input), &format!("{input}.0"))
-        .unwrap();
+    let mut stream = kafka.stream(&input, std::slice::from_ref(&input), &format!("{input}.0")).unwrap();
     let mut owned = 0;
     until(|| {
         step(&mut stream, &mut owned);
@@ -131,11 +110,7 @@ fn live_a_seek_that_the_client_refuses_is_seen() {
     // The client lets a partition go, and the engine does not know yet.
     let partition = TopicPartition::new(input.as_str(), 1);
     let list = list_of([(&partition, Offset::Invalid)].into_iter()).unwrap();
-    stream
-        .consumer()
-        .unwrap()
-        .incremental_unassign(&list)
-        .unwrap();
+    stream.consumer().unwrap().incremental_unassign(&list).unwrap();
     let error = stream.start(&[(partition, NextOffset::START)]).unwrap_err();
     assert_eq!(error.reaction, Reaction::Abort, "{error}");
 }
@@ -146,9 +121,7 @@ fn live_a_member_that_lost_its_partitions_is_told_and_cannot_speak() {
     let input = topic(&kafka, "lost");
     // Thrown out of the group when it is not polled for 6 s.
     let mut options = kafka.settings.stage_consumer(&input, None);
-    options
-        .set("max.poll.interval.ms", "6000")
-        .set("session.timeout.ms", "6000");
+    options.set("max.poll.interval.ms", "6000").set("session.timeout.ms", "6000");
     let talker = Talker::new(&kafka.settings.talk, "lost");
     let consumer = Consumer::new(&options, talker).unwrap();
     consumer.base().subscribe(&[&input]).unwrap();
@@ -179,9 +152,7 @@ fn live_a_member_that_lost_its_partitions_is_told_and_cannot_speak() {
         lost = stream.take_event();
         lost.is_some()
     });
-    let Some(GroupEvent::Lost(partitions)) = lost else {
-        panic!("{lost:?}")
-    };
+    let Some(GroupEvent::Lost(partitions)) = lost else { panic!("{lost:?}") };
     assert_eq!(partitions.len(), 2);
     stream.acknowledge_revoked(&partitions).unwrap();
     owned = 0;

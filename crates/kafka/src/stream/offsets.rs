@@ -34,21 +34,12 @@ impl KafkaStream {
         let mut found = HashMap::new();
         for entry in entries(&list) {
             if let Some(code) = entry.error {
-                return Err(PortError::new(
-                    reaction(code, Context::Consumer),
-                    describe(&what, code, ""),
-                ));
+                return Err(PortError::new(reaction(code, Context::Consumer), describe(&what, code, "")));
             }
-            let committed = Committed {
-                offset: NextOffset(entry.offset),
-                metadata: entry.metadata.clone(),
-            };
+            let committed = Committed { offset: NextOffset(entry.offset), metadata: entry.metadata.clone() };
             found.insert(name_of(&entry), (entry.offset >= 0).then_some(committed));
         }
-        Ok(partitions
-            .iter()
-            .map(|name| found.get(name).cloned().flatten())
-            .collect())
+        Ok(partitions.iter().map(|name| found.get(name).cloned().flatten()).collect())
     }
 
     /// The list and the membership to send with a transaction.
@@ -59,22 +50,15 @@ impl KafkaStream {
         let what = "adding offsets to the transaction";
         if offsets.is_empty() {
             // An empty list would succeed without a check of the generation.
-            return Err(PortError::new(
-                Reaction::Halt,
-                format!("{what}: there are none"),
-            ));
+            return Err(PortError::new(Reaction::Halt, format!("{what}: there are none")));
         }
-        if let Some(sent) = offsets
-            .iter()
-            .find(|sent| self.assignment.get(&sent.partition).is_none())
-        {
+        if let Some(sent) = offsets.iter().find(|sent| self.assignment.get(&sent.partition).is_none()) {
             let message = format!("{what}: {} is not ours any more", sent.partition);
             return Err(PortError::new(Reaction::Abort, message));
         }
         let mut list = TopicPartitionList::with_capacity(offsets.len());
         for sent in offsets {
-            let mut element =
-                list.add_partition(&sent.partition.topic, number_of(&sent.partition)?);
+            let mut element = list.add_partition(&sent.partition.topic, number_of(&sent.partition)?);
             element
                 .set_offset(Offset::Offset(sent.offset.0))
                 .map_err(|error| from_kafka(what, &error, Context::Transaction))?;
@@ -84,17 +68,11 @@ impl KafkaStream {
         }
         let consumer = self.consumer()?;
         if consumer.base().assignment_lost() {
-            return Err(PortError::new(
-                Reaction::Abort,
-                format!("{what}: the assignment was lost"),
-            ));
+            return Err(PortError::new(Reaction::Abort, format!("{what}: the assignment was lost")));
         }
         match consumer.group_metadata() {
             Some(group) => Ok((list, group)),
-            None => Err(PortError::new(
-                Reaction::Abort,
-                format!("{what}: the consumer has no group"),
-            )),
+            None => Err(PortError::new(Reaction::Abort, format!("{what}: the consumer has no group"))),
         }
     }
 }

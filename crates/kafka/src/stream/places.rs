@@ -28,14 +28,8 @@ const HOLD: Duration = Duration::from_secs(2);
 
 impl KafkaStream {
     /// Seeks and resumes.
-    pub(super) fn start_at(
-        &mut self,
-        offsets: &[(TopicPartition, NextOffset)],
-    ) -> Result<(), PortError> {
-        if let Some((name, _)) = offsets
-            .iter()
-            .find(|(name, _)| self.assignment.get(name).is_none())
-        {
+    pub(super) fn start_at(&mut self, offsets: &[(TopicPartition, NextOffset)]) -> Result<(), PortError> {
+        if let Some((name, _)) = offsets.iter().find(|(name, _)| self.assignment.get(name).is_none()) {
             let message = format!("starting {name}: it is not ours any more");
             return Err(PortError::new(Reaction::Abort, message));
         }
@@ -44,11 +38,8 @@ impl KafkaStream {
         }
         self.seek(offsets)?;
         // Resuming what is not paused would drop what is being fetched.
-        let paused = offsets.iter().filter(|(name, _)| {
-            self.assignment
-                .get(name)
-                .is_some_and(|o| o.paused || o.held)
-        });
+        let paused =
+            offsets.iter().filter(|(name, _)| self.assignment.get(name).is_some_and(|o| o.paused || o.held));
         let list = list_of(paused.map(|(name, _)| (name, Offset::Invalid)))?;
         self.consumer()?
             .base()
@@ -96,32 +87,21 @@ impl KafkaStream {
                 .base()
                 .pause(&list)
                 .map_err(|error| from_kafka("holding back", &error, Context::Consumer))?;
-            self.assignment
-                .all_mut()
-                .filter(|o| o.is_flowing())
-                .for_each(|o| o.held = true);
+            self.assignment.all_mut().filter(|o| o.is_flowing()).for_each(|o| o.held = true);
         }
         let deadline = Instant::now() + wait;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.consumer.as_ref().ok_or_else(closed)?.poll(left) {
-                Some(Event::Rebalance {
-                    assigned,
-                    partitions,
-                }) => {
+                Some(Event::Rebalance { assigned, partitions }) => {
                     return self.record(assigned, &partitions);
                 }
                 Some(Event::Error(event)) => return self.judge(&event).map_or(Ok(()), Err),
                 Some(Event::Message(message)) => {
                     let place = (message.partition(), message.offset());
                     // A pause leaves nothing behind; a record of ours would be lost here.
-                    if self
-                        .assignment
-                        .accept(message.topic(), place.0, place.1)
-                        .is_some()
-                    {
-                        let text =
-                            format!("record {place:?} came from a partition that is held back");
+                    if self.assignment.accept(message.topic(), place.0, place.1).is_some() {
+                        let text = format!("record {place:?} came from a partition that is held back");
                         return Err(PortError::new(Reaction::Abort, text));
                     }
                 }
@@ -144,9 +124,7 @@ impl KafkaStream {
             .base()
             .resume(&list)
             .map_err(|error| from_kafka("resuming", &error, Context::Consumer))?;
-        self.assignment
-            .all_mut()
-            .for_each(|owned| owned.held = false);
+        self.assignment.all_mut().for_each(|owned| owned.held = false);
         Ok(())
     }
 
@@ -164,36 +142,19 @@ impl KafkaStream {
         let consumer = self.consumer()?;
         let deadline = Instant::now() + SEEK;
         loop {
-            let list = list_of(
-                offsets
-                    .iter()
-                    .map(|(name, at)| (name, Offset::Offset(at.0))),
-            )?;
-            consumer
-                .seek(&list, ASK)
-                .map_err(|error| port_error("seeking", &error, Context::Consumer))?;
-            let failed = entries(&list)
-                .into_iter()
-                .find_map(|entry| Some((entry.error?, entry)));
+            let list = list_of(offsets.iter().map(|(name, at)| (name, Offset::Offset(at.0))))?;
+            consumer.seek(&list, ASK).map_err(|error| port_error("seeking", &error, Context::Consumer))?;
+            let failed = entries(&list).into_iter().find_map(|entry| Some((entry.error?, entry)));
             let Some((code, entry)) = failed else {
                 return Ok(());
             };
-            let between = matches!(
-                code,
-                RDKafkaErrorCode::State | RDKafkaErrorCode::PreviousInProgress
-            );
+            let between = matches!(code, RDKafkaErrorCode::State | RDKafkaErrorCode::PreviousInProgress);
             if !between || !self.is_assigned(&entry)? || consumer.base().assignment_lost() {
-                let message = format!(
-                    "seeking {}: it is not ours any more ({code:?})",
-                    name_of(&entry)
-                );
+                let message = format!("seeking {}: it is not ours any more ({code:?})", name_of(&entry));
                 return Err(PortError::new(Reaction::Abort, message));
             }
             if Instant::now() >= deadline {
-                let message = format!(
-                    "seeking {}: the client is not ready ({code:?})",
-                    name_of(&entry)
-                );
+                let message = format!("seeking {}: the client is not ready ({code:?})", name_of(&entry));
                 return Err(PortError::new(Reaction::Retry, message));
             }
             thread::sleep(Duration::from_millis(10));
@@ -201,10 +162,11 @@ impl KafkaStream {
     }
 
     fn is_assigned(&self, entry: &ListEntry) -> Result<bool, PortError> {
-        let assigned =
-            self.consumer()?.base().assignment().map_err(|error| {
-                from_kafka("asking for the assignment", &error, Context::Consumer)
-            })?;
+        let assigned = self
+            .consumer()?
+            .base()
+            .assignment()
+            .map_err(|error| from_kafka("asking for the assignment", &error, Context::Consumer))?;
         Ok(entries(&assigned)
             .iter()
             .any(|other| other.topic == entry.topic && other.partition == entry.partition))

@@ -41,21 +41,15 @@ impl KafkaStream {
         let owned = self.assignment.get(&partition)?;
         let offset = owned.expected()?;
         let known = self.consumer.as_ref().and_then(|consumer| {
-            let id = topic_ids(consumer, std::slice::from_ref(&partition), ASK)
-                .remove(&*partition.topic);
+            let id = topic_ids(consumer, std::slice::from_ref(&partition), ASK).remove(&*partition.topic);
             let ends = log_ends(consumer.client(), std::slice::from_ref(&partition), ASK).ok();
-            let range = ends
-                .and_then(|ends| ends.into_values().next())
-                .and_then(Result::ok);
+            let range = ends.and_then(|ends| ends.into_values().next()).and_then(Result::ok);
             Some((id?, range?))
         });
         Some(match (known, owned.topic_id) {
             (Some((now, _)), Some(before)) if now != before => PortError::new(
                 Reaction::Abort,
-                format!(
-                    "the topic {} was re-created: its id was {before} and is {now}",
-                    place.topic
-                ),
+                format!("the topic {} was re-created: its id was {before} and is {now}", place.topic),
             ),
             (Some((_, (start, end))), _) => PortError::new(
                 Reaction::Halt,
@@ -83,9 +77,7 @@ impl KafkaStream {
         for event in unanswered {
             let (assigned, partitions) = match &event {
                 GroupEvent::Assigned(partitions) => (true, partitions),
-                GroupEvent::Revoked(partitions) | GroupEvent::Lost(partitions) => {
-                    (false, partitions)
-                }
+                GroupEvent::Revoked(partitions) | GroupEvent::Lost(partitions) => (false, partitions),
             };
             let Ok(list) = list_of(partitions.iter().map(|name| (name, Offset::End))) else {
                 continue;

@@ -72,10 +72,7 @@ impl Kafka {
             if step.moved {
                 moved = Instant::now();
             } else if moved.elapsed() >= give_up {
-                let message = format!(
-                    "reading {topic}: nothing came for {:.1} s",
-                    give_up.as_secs_f64()
-                );
+                let message = format!("reading {topic}: nothing came for {:.1} s", give_up.as_secs_f64());
                 return Err(PortError::new(Reaction::Retry, message));
             }
         }
@@ -154,26 +151,14 @@ impl TopicRead {
                     .find(|(partition, _)| *partition == name.partition)
                     .map_or(start, |(_, at)| at.0.clamp(start, end)),
             };
-            partitions.push(Part {
-                name,
-                number,
-                next,
-                end,
-            });
+            partitions.push(Part { name, number, next, end });
         }
-        let list = list_of(
-            partitions
-                .iter()
-                .map(|part| (&part.name, Offset::Offset(part.next))),
-        )?;
+        let list = list_of(partitions.iter().map(|part| (&part.name, Offset::Offset(part.next))))?;
         consumer
             .base()
             .assign(&list)
             .map_err(|error| from_kafka(&format!("reading {topic}"), &error, Context::Consumer))?;
-        Ok(Self {
-            consumer,
-            partitions,
-        })
+        Ok(Self { consumer, partitions })
     }
 
     fn is_caught_up(&self) -> bool {
@@ -186,25 +171,15 @@ impl TopicRead {
         wait: Duration,
         each: &mut dyn FnMut(&TopicPartition, &RecordView<'_>) -> ControlFlow<()>,
     ) -> Result<Step, PortError> {
-        let mut step = Step {
-            moved: false,
-            broken: false,
-        };
+        let mut step = Step { moved: false, broken: false };
         let deadline = Instant::now() + wait;
         while !step.broken {
-            let wait = if step.moved {
-                Duration::ZERO
-            } else {
-                deadline.saturating_duration_since(Instant::now())
-            };
+            let wait =
+                if step.moved { Duration::ZERO } else { deadline.saturating_duration_since(Instant::now()) };
             match self.consumer.poll(wait) {
                 Some(Event::Message(message)) => {
                     let number = message.partition();
-                    let Some(part) = self
-                        .partitions
-                        .iter_mut()
-                        .find(|part| part.number == number)
-                    else {
+                    let Some(part) = self.partitions.iter_mut().find(|part| part.number == number) else {
                         continue;
                     };
                     part.next = message.offset().saturating_add(1);
@@ -218,11 +193,7 @@ impl TopicRead {
             }
         }
         // Markers and aborted records move the position without a record.
-        for part in self
-            .partitions
-            .iter_mut()
-            .filter(|part| part.next < part.end)
-        {
+        for part in self.partitions.iter_mut().filter(|part| part.next < part.end) {
             if let Some(position) = self.consumer.position(&part.name.topic, part.number) {
                 step.moved |= position > part.next;
                 part.next = part.next.max(position);
@@ -235,10 +206,7 @@ impl TopicRead {
     fn judge(&mut self, event: &ErrorEvent) -> Result<bool, PortError> {
         match (event.error.code, &event.place) {
             (RDKafkaErrorCode::PartitionEOF, Some(place)) => {
-                let part = self
-                    .partitions
-                    .iter_mut()
-                    .find(|part| part.number == place.partition);
+                let part = self.partitions.iter_mut().find(|part| part.number == place.partition);
                 Ok(part.is_some_and(|part| {
                     let moved = place.offset > part.next;
                     part.next = part.next.max(place.offset);
@@ -246,16 +214,11 @@ impl TopicRead {
                 }))
             }
             (_, place) => {
-                let what = place.as_ref().map_or_else(
-                    || "reading".to_owned(),
-                    |place| format!("reading {}", name_of(place)),
-                );
+                let what = place
+                    .as_ref()
+                    .map_or_else(|| "reading".to_owned(), |place| format!("reading {}", name_of(place)));
                 let told = port_error(&what, &event.error, Context::Consumer);
-                if told.reaction == Reaction::Retry {
-                    Ok(false)
-                } else {
-                    Err(told)
-                }
+                if told.reaction == Reaction::Retry { Ok(false) } else { Err(told) }
             }
         }
     }
@@ -271,9 +234,7 @@ fn partitions_of(
         .map_err(|error| port_error(&what, &error, Context::Admin))?;
     match answers.into_iter().next() {
         Some(answer) => match answer.error {
-            None => Ok((0..answer.partitions)
-                .map(|number| TopicPartition::new(topic, number))
-                .collect()),
+            None => Ok((0..answer.partitions).map(|number| TopicPartition::new(topic, number)).collect()),
             Some(error) => Err(port_error(&what, &error, Context::Admin)),
         },
         None => {

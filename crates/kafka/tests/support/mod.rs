@@ -30,15 +30,8 @@ pub fn brokers() -> String {
 /// A name that no other test and no earlier run has used.
 pub fn fresh(what: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_micros();
-    format!(
-        "{what}-{now}-{}-{}",
-        std::process::id(),
-        NUMBER.fetch_add(1, Ordering::Relaxed)
-    )
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
+    format!("{what}-{now}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 pub fn cluster() -> Kafka {
@@ -66,30 +59,20 @@ pub fn make(kafka: &Kafka, name: &str, partitions: u32, configs: &[(&str, &str)]
         name: name.to_owned(),
         partitions,
         replication: 1,
-        configs: configs
-            .iter()
-            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
-            .collect(),
+        configs: configs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
     };
     kafka.admin().unwrap().create_topics(&[new]).unwrap();
 }
 
 pub fn record(value: &str) -> OutRecord {
-    OutRecord {
-        key: None,
-        value: Some(value.as_bytes().to_vec()),
-        headers: Vec::new(),
-        timestamp: None,
-    }
+    OutRecord { key: None, value: Some(value.as_bytes().to_vec()), headers: Vec::new(), timestamp: None }
 }
 
 /// Writes numbered records to a partition, outside transactions.
 pub fn fill(kafka: &Kafka, topic: &str, partition: u32, values: impl IntoIterator<Item = String>) {
     let mut producer = kafka.producer().unwrap();
     for value in values {
-        producer
-            .send_record(topic, Some(Partition(partition)), &record(&value))
-            .unwrap();
+        producer.send_record(topic, Some(Partition(partition)), &record(&value)).unwrap();
     }
     assert_eq!(producer.finish(PATIENCE).unwrap().failures, Vec::new());
 }
@@ -134,19 +117,12 @@ impl Sink {
 
     pub fn values(&self, partition: &TopicPartition) -> Vec<String> {
         let text = |kept: &Kept| String::from_utf8(kept.value.clone().unwrap_or_default()).unwrap();
-        self.records
-            .get(partition)
-            .map(|kept| kept.iter().map(text).collect())
-            .unwrap_or_default()
+        self.records.get(partition).map(|kept| kept.iter().map(text).collect()).unwrap_or_default()
     }
 }
 
 impl BatchSink for Sink {
-    fn batch(
-        &mut self,
-        partition: &TopicPartition,
-        records: &[RecordView<'_>],
-    ) -> Result<(), PortError> {
+    fn batch(&mut self, partition: &TopicPartition, records: &[RecordView<'_>]) -> Result<(), PortError> {
         if self.refuse {
             return Err(PortError::new(Reaction::Abort, "refused by the test"));
         }
@@ -170,11 +146,7 @@ impl Member {
     pub fn join(kafka: &Kafka, group: &str, topics: &[&str], id: &str) -> Self {
         let topics: Vec<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
         let stream = kafka.stream(group, &topics, id).unwrap();
-        Self {
-            stream,
-            owned: Vec::new(),
-            sink: Sink::default(),
-        }
+        Self { stream, owned: Vec::new(), sink: Sink::default() }
     }
 
     /// Joins, and waits until it owns as many partitions.
@@ -188,10 +160,7 @@ impl Member {
     }
 
     pub fn poll(&mut self) -> usize {
-        retried(|| {
-            self.stream
-                .poll(Duration::from_millis(20), 1_000, &mut self.sink)
-        })
+        retried(|| self.stream.poll(Duration::from_millis(20), 1_000, &mut self.sink))
     }
 
     /// Polls, and answers what comes.
@@ -235,9 +204,7 @@ impl Member {
     pub fn commit_values(&mut self, topic: &str, values: &[&str]) {
         self.stream.begin().unwrap();
         for value in values {
-            self.stream
-                .send(topic, Partition(0), &record(value))
-                .unwrap();
+            self.stream.send(topic, Partition(0), &record(value)).unwrap();
         }
         retried(|| self.stream.commit());
     }
@@ -247,10 +214,7 @@ impl Member {
 pub fn until(mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
-        assert!(
-            Instant::now() < deadline,
-            "the condition did not come about in {PATIENCE:?}"
-        );
+        assert!(Instant::now() < deadline, "the condition did not come about in {PATIENCE:?}");
     }
 }
 
@@ -275,23 +239,13 @@ pub fn delete_topic(name: &str) {
 /// Deletes the records of a partition below an offset.
 pub fn delete_records(topic: &str, partition: i32, before: i64) {
     let mut list = TopicPartitionList::new();
-    list.add_partition_offset(topic, partition, Offset::Offset(before))
-        .unwrap();
+    list.add_partition_offset(topic, partition, Offset::Offset(before)).unwrap();
     let result = wait(client().delete_records(&list, &AdminOptions::new())).unwrap();
-    assert!(
-        result
-            .elements()
-            .iter()
-            .all(|element| element.error().is_ok()),
-        "{result:?}"
-    );
+    assert!(result.elements().iter().all(|element| element.error().is_ok()), "{result:?}");
 }
 
 fn client() -> AdminClient<DefaultClientContext> {
-    ClientConfig::new()
-        .set("bootstrap.servers", brokers())
-        .create()
-        .unwrap()
+    ClientConfig::new().set("bootstrap.servers", brokers()).create().unwrap()
 }
 
 /// Waits for a future that another thread completes.
@@ -327,17 +281,10 @@ pub fn await_end(kafka: &Kafka, topic: &str, end: i64) {
 /// Writes a record to a partition 0 and aborts it; returns when the marker is there.
 pub fn abort_one(kafka: &Kafka, member: &mut Member, topic: &str) {
     let mut admin = kafka.admin().unwrap();
-    let mut end = || {
-        retried(|| admin.topic_ends(topic)).unwrap()[0]
-            .high_watermark_offset
-            .0
-    };
+    let mut end = || retried(|| admin.topic_ends(topic)).unwrap()[0].high_watermark_offset.0;
     let before = end();
     member.stream.begin().unwrap();
-    member
-        .stream
-        .send(topic, Partition(0), &record("aborted"))
-        .unwrap();
+    member.stream.send(topic, Partition(0), &record("aborted")).unwrap();
     until(|| end() > before);
     retried(|| member.stream.abort());
     until(|| end() > before + 1);

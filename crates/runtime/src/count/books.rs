@@ -36,10 +36,7 @@ pub(super) struct Books {
 impl Books {
     /// Whether the ledger knows everything that is committed.
     pub(super) fn told(&self, settled: &Standing) -> bool {
-        settled
-            .sources
-            .iter()
-            .all(|row| self.told.get(&row.source) == Some(&row.tallies))
+        settled.sources.iter().all(|row| self.told.get(&row.source) == Some(&row.tallies))
     }
 
     /// Whether rows are due.
@@ -61,17 +58,9 @@ impl Books {
             return;
         }
         self.told_at_ms = now.steady_ms;
-        for row in standing
-            .sources
-            .iter()
-            .filter(|r| self.told.get(&r.source) != Some(&r.tallies))
-        {
+        for row in standing.sources.iter().filter(|r| self.told.get(&r.source) != Some(&r.tallies)) {
             let partition = ledger_partition(&row.source, shared.parts.partitions.ledger);
-            out.push(
-                &shared.parts.names.ledger,
-                partition,
-                ledger_record(task, row, standing, shared),
-            );
+            out.push(&shared.parts.names.ledger, partition, ledger_record(task, row, standing, shared));
             self.telling.push((row.source, row.tallies));
         }
     }
@@ -87,22 +76,14 @@ impl Books {
 }
 
 fn ledger_record(task: &str, row: &SourceRow, standing: &Standing, shared: &Shared) -> OutRecord {
-    let input = shared
-        .parts
-        .plan
-        .inputs
-        .iter()
-        .find(|input| *input.name == *row.input);
+    let input = shared.parts.plan.inputs.iter().find(|input| *input.name == *row.input);
     let ledger = LedgerRow {
         stage: StageName::Count.name(),
         task,
         source_topic_id: row.source.topic_id,
         source_partition: row.source.partition,
         source_topic: input.map_or(row.input.as_str(), |input| &input.topic),
-        tallies: Tallies {
-            skipped: standing.skipped,
-            ..row.tallies
-        },
+        tallies: Tallies { skipped: standing.skipped, ..row.tallies },
         through_offset: standing.through,
         complete_through: standing.complete_through,
     };
@@ -121,37 +102,22 @@ pub(super) fn letter(
     now: TimestampMs,
 ) {
     let parts = &shared.parts;
-    let input = parts
-        .plan
-        .inputs
-        .iter()
-        .find(|input| *input.name == *section.input);
+    let input = parts.plan.inputs.iter().find(|input| *input.name == *section.input);
     let origin = Origin {
         topic: input.map_or(section.input, |input| &input.topic),
-        coordinate: Coordinate {
-            source: section.source,
-            offset: entry.offset,
-            index: entry.index,
-        },
+        coordinate: Coordinate { source: section.source, offset: entry.offset, index: entry.index },
         packed: entry.index > 0,
-        time: entry
-            .first_append
-            .map_or(RecordTime::Unknown, RecordTime::LogAppend),
+        time: entry.first_append.map_or(RecordTime::Unknown, RecordTime::LogAppend),
     };
     let source = section.source.partition.0;
     if verdict == Verdict::Conflict {
         let failure = Failure::new(Category::IdConflict, "the id was seen with another payload");
-        let record =
-            failures::dead_letter(None, &origin, None, StageName::Count.name(), &failure, now);
+        let record = failures::dead_letter(None, &origin, None, StageName::Count.name(), &failure, now);
         let partition = Partition(source % parts.partitions.dlq.max(1));
         out.push_dead_letter(&parts.names.dlq, partition, record, failure.category);
     } else {
         let record = failures::untimely(None, &origin, verdict, LateReason::Horizon, None, now);
-        out.push(
-            &parts.names.late,
-            Partition(source % parts.partitions.late.max(1)),
-            record,
-        );
+        out.push(&parts.names.late, Partition(source % parts.partitions.late.max(1)), record);
     }
 }
 
@@ -164,11 +130,7 @@ pub(super) struct OutboxRows<'a> {
 
 impl<'a> OutboxRows<'a> {
     pub(super) const fn new(shared: &'a Shared, standing: &Standing, out: &'a mut Outbox) -> Self {
-        Self {
-            shared,
-            timestamp: standing.committed_at,
-            out,
-        }
+        Self { shared, timestamp: standing.committed_at, out }
     }
 
     fn push(&mut self, topic: &std::sync::Arc<str>, mut record: OutRecord) {

@@ -36,11 +36,7 @@ impl ClockPlan {
     pub fn of(plan: &Plan) -> Self {
         let share = plan.engine.memory_bytes / 4 / u64::from(plan.entries_partitions.max(1)) / 24;
         Self {
-            inputs: plan
-                .inputs
-                .iter()
-                .map(|input| input.name.to_string())
-                .collect(),
+            inputs: plan.inputs.iter().map(|input| input.name.to_string()).collect(),
             settle_lag_ms: plan.limits.settle_lag_ms,
             remember_ms: plan.limits.remember_ms,
             bucket_ms: (plan.limits.remember_ms / BUCKETS).max(1),
@@ -66,22 +62,14 @@ pub fn fresh(topic_id: tallyflow_core::ids::TopicId, start: NextOffset) -> Stand
         through: start,
         emitted_through: start,
         trim_bound: start,
-        buckets: vec![Bucket {
-            id: 0,
-            first: start,
-            end: None,
-        }],
+        buckets: vec![Bucket { id: 0, first: start, end: None }],
         ..Standing::default()
     }
 }
 
 /// The horizon threshold for the frame at `offset`: entries with `event_time ≤` it cannot be judged any more.
 pub fn horizon_at(standing: &Standing, offset: Offset) -> Option<TimestampMs> {
-    let before = standing
-        .horizon
-        .iter()
-        .rev()
-        .find(|step| step.from.0 <= offset.0);
+    let before = standing.horizon.iter().rev().find(|step| step.from.0 <= offset.0);
     before.map(|step| step.threshold)
 }
 
@@ -94,10 +82,7 @@ pub fn source_row<'a>(
     standing: &'a mut Standing,
     section: &Section<'_>,
 ) -> Result<&'a mut SourceRow, Overlap> {
-    let known = standing
-        .sources
-        .iter()
-        .position(|row| row.source == section.source);
+    let known = standing.sources.iter().position(|row| row.source == section.source);
     if known.is_none() {
         retire_older(standing, section);
         standing.sources.push(SourceRow {
@@ -111,16 +96,10 @@ pub fn source_row<'a>(
     }
     let at = known.unwrap_or(standing.sources.len() - 1);
     let Some(row) = standing.sources.get_mut(at) else {
-        return Err(Overlap {
-            known: NextOffset(-1),
-            from: section.from,
-        });
+        return Err(Overlap { known: NextOffset(-1), from: section.from });
     };
     if section.from < row.through {
-        return Err(Overlap {
-            known: row.through,
-            from: section.from,
-        });
+        return Err(Overlap { known: row.through, from: section.from });
     }
     row.through = section.through;
     Ok(row)
@@ -174,17 +153,10 @@ fn hear(standing: &mut Standing, section: &Section<'_>, next: NextOffset) {
         standing.future_max_ms = section.limits.future_ms;
         if let Some(last) = standing.horizon.last().copied() {
             let threshold = last.threshold.plus(more_ms);
-            standing.horizon.push(HorizonStep {
-                from: next,
-                threshold,
-            });
+            standing.horizon.push(HorizonStep { from: next, threshold });
         }
     }
-    let Some(row) = standing
-        .sources
-        .iter_mut()
-        .find(|row| row.source == section.source)
-    else {
+    let Some(row) = standing.sources.iter_mut().find(|row| row.source == section.source) else {
         return;
     };
     if row.source_partitions != 0 {
@@ -201,12 +173,7 @@ fn hear(standing: &mut Standing, section: &Section<'_>, next: NextOffset) {
 fn watermark(standing: &Standing, plan: &ClockPlan) -> Option<TimestampMs> {
     let mut least: Option<TimestampMs> = None;
     for input in &plan.inputs {
-        let rows = || {
-            standing
-                .sources
-                .iter()
-                .filter(|r| r.input == *input && r.source_partitions != 0)
-        };
+        let rows = || standing.sources.iter().filter(|r| r.input == *input && r.source_partitions != 0);
         let domain = rows().map(|row| row.source_partitions).max()? as usize;
         if rows().count() < domain {
             return None;
@@ -227,10 +194,7 @@ fn close_bucket(
 ) -> Option<Bucket> {
     let clock = standing.append_clock?;
     let opened_at = *standing.bucket_opened_at.get_or_insert(clock);
-    let open = standing
-        .buckets
-        .last_mut()
-        .filter(|bucket| bucket.end.is_none())?;
+    let open = standing.buckets.last_mut().filter(|bucket| bucket.end.is_none())?;
     let full = clock.since(opened_at) >= plan.bucket_ms || open_ids >= plan.bucket_ids;
     if open_ids == 0 || !full {
         return None;
@@ -238,11 +202,7 @@ fn close_bucket(
     open.end = Some((next, clock));
     standing.bucket_opened_at = Some(clock);
     let closed = *open;
-    standing.buckets.push(Bucket {
-        id: closed.id + 1,
-        first: next,
-        end: None,
-    });
+    standing.buckets.push(Bucket { id: closed.id + 1, first: next, end: None });
     Some(closed)
 }
 
@@ -250,9 +210,7 @@ fn forget(standing: &mut Standing, next: NextOffset, accept_ms: i64, plan: &Cloc
     let Some(complete) = standing.complete_through else {
         return Vec::new();
     };
-    let reach_ms = plan
-        .remember_ms
-        .max(accept_ms.saturating_add(standing.future_max_ms));
+    let reach_ms = plan.remember_ms.max(accept_ms.saturating_add(standing.future_max_ms));
     let mut forgotten = Vec::new();
     while let Some((bucket, end)) = standing.buckets.first().and_then(|b| Some((*b, b.end?.1))) {
         if complete < end.plus(reach_ms) {
@@ -261,22 +219,12 @@ fn forget(standing: &mut Standing, next: NextOffset, accept_ms: i64, plan: &Cloc
         forgotten.push(bucket.id);
         standing.buckets.remove(0);
         let threshold = end.plus(standing.future_max_ms);
-        let before = standing
-            .horizon
-            .last()
-            .map_or(TimestampMs::MIN, |step| step.threshold);
-        standing.horizon.push(HorizonStep {
-            from: next,
-            threshold: before.max(threshold),
-        });
+        let before = standing.horizon.last().map_or(TimestampMs::MIN, |step| step.threshold);
+        standing.horizon.push(HorizonStep { from: next, threshold: before.max(threshold) });
     }
     if !forgotten.is_empty() {
         let oldest = standing.buckets.first().map_or(next, |bucket| bucket.first);
-        let keep = standing
-            .horizon
-            .iter()
-            .rposition(|step| step.from <= oldest)
-            .unwrap_or(0);
+        let keep = standing.horizon.iter().rposition(|step| step.from <= oldest).unwrap_or(0);
         standing.horizon.drain(..keep);
     }
     forgotten

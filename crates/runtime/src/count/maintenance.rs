@@ -51,11 +51,7 @@ impl Maintenance {
 
     /// The deltas offset from which every frame after `needed` can be read; drops older marks.
     fn deltas_mark(&mut self, needed: NextOffset) -> NextOffset {
-        while self
-            .marks
-            .get(1)
-            .is_some_and(|(through, _)| *through <= needed)
-        {
+        while self.marks.get(1).is_some_and(|(through, _)| *through <= needed) {
             self.marks.pop_front();
         }
         match self.marks.front() {
@@ -88,8 +84,7 @@ impl Maintenance {
     /// Goes on from restored progress.
     pub(super) fn restored(&mut self, progress: Option<&Progress>) {
         if let Some(progress) = progress {
-            self.marks
-                .push_back((progress.marked, progress.deltas_mark));
+            self.marks.push_back((progress.marked, progress.deltas_mark));
         }
     }
 }
@@ -120,12 +115,7 @@ impl CountTask {
         let marked = through.min(self.settled.emitted_through);
         let deltas_mark = state.deltas_mark(marked);
         let topic_id = self.settled.entries_topic_id;
-        let progress = Progress {
-            topic_id,
-            through,
-            marked,
-            deltas_mark,
-        };
+        let progress = Progress { topic_id, through, marked, deltas_mark };
         stores.cells.flush(&progress.encode())?;
         state.written_at_ms = now.steady_ms;
         if std::mem::take(&mut state.changed) {
@@ -152,8 +142,7 @@ impl CountTask {
         let slice = state.next_slice;
         state.next_slice = (slice + 1) % HASH_SLICES;
         let written = state.slice_through.get_mut(usize::from(slice));
-        let Some(written) = written.filter(|w| w.is_none_or(|at| at < state.written_through))
-        else {
+        let Some(written) = written.filter(|w| w.is_none_or(|at| at < state.written_through)) else {
             return Ok(());
         };
         *written = Some(progress.through);

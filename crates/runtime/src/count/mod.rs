@@ -84,11 +84,7 @@ impl Shared {
             Emit::EveryMs(ms) => ms,
             Emit::Final => 0,
         });
-        windows
-            .chain([plan.totals_emit_ms])
-            .max()
-            .unwrap_or(0)
-            .unsigned_abs()
+        windows.chain([plan.totals_emit_ms]).max().unwrap_or(0).unsigned_abs()
     }
 }
 
@@ -120,18 +116,11 @@ impl CountStage {
     }
 
     fn running(&mut self) -> impl Iterator<Item = &mut CountTask> {
-        self.tasks
-            .iter_mut()
-            .filter(|task| task.phase == Phase::Running)
+        self.tasks.iter_mut().filter(|task| task.phase == Phase::Running)
     }
 
     fn interval_ms(&self) -> u64 {
-        self.shared
-            .parts
-            .plan
-            .engine
-            .commit_interval_ms
-            .unsigned_abs()
+        self.shared.parts.plan.engine.commit_interval_ms.unsigned_abs()
     }
 
     /// Whether a task has something to say though no input came. Asked once per commit interval.
@@ -151,11 +140,7 @@ impl CountStage {
     /// Writes what is due to local state. A task whose store cannot be written is restored once it can: the store's
     /// handle is not trusted after a failed write.
     fn maintain(&mut self, now: Now) -> Result<(), PortError> {
-        for task in self
-            .tasks
-            .iter_mut()
-            .filter(|task| task.phase == Phase::Running)
-        {
+        for task in self.tasks.iter_mut().filter(|task| task.phase == Phase::Running) {
             if let Err(error) = task.maintain(now) {
                 task.failed = Some(maintenance::environment(error)?);
             }
@@ -171,14 +156,12 @@ impl Stage for CountStage {
 
     fn assigned(&mut self, partitions: &[TopicPartition], _now: Now) {
         for partition in partitions {
-            self.tasks
-                .push(CountTask::new(partition.clone(), &self.shared));
+            self.tasks.push(CountTask::new(partition.clone(), &self.shared));
         }
     }
 
     fn closed(&mut self, partitions: &[TopicPartition]) {
-        self.tasks
-            .retain(|task| !partitions.contains(&task.partition));
+        self.tasks.retain(|task| !partitions.contains(&task.partition));
         if self.tasks.is_empty() {
             self.uncommitted_since_ms = None;
         }
@@ -190,11 +173,7 @@ impl Stage for CountStage {
         now: Now,
     ) -> Result<Vec<(TopicPartition, NextOffset)>, PortError> {
         let mut ready = Vec::new();
-        for task in self
-            .tasks
-            .iter_mut()
-            .filter(|task| task.phase == Phase::Restoring)
-        {
+        for task in self.tasks.iter_mut().filter(|task| task.phase == Phase::Restoring) {
             if restore::advance(task, &mut self.shared, ports)? {
                 task.phase = Phase::Running;
                 ready.push((task.partition.clone(), task.standing.through));
@@ -216,11 +195,7 @@ impl Stage for CountStage {
         records: &[RecordView<'_>],
         now: Now,
     ) -> Result<(), PortError> {
-        let Some(task) = self
-            .tasks
-            .iter_mut()
-            .find(|task| task.partition == *partition)
-        else {
+        let Some(task) = self.tasks.iter_mut().find(|task| task.partition == *partition) else {
             return Ok(());
         };
         if task.phase != Phase::Running {
@@ -250,15 +225,8 @@ impl Stage for CountStage {
         }
     }
 
-    fn housekeeping(
-        &mut self,
-        ports: &mut StagePorts<'_>,
-        _now: Now,
-    ) -> Result<Housekeeping, PortError> {
-        let failed = self
-            .tasks
-            .iter()
-            .filter_map(|t| Some((t.partition.clone(), t.failed.clone()?)));
+    fn housekeeping(&mut self, ports: &mut StagePorts<'_>, _now: Now) -> Result<Housekeeping, PortError> {
+        let failed = self.tasks.iter().filter_map(|t| Some((t.partition.clone(), t.failed.clone()?)));
         let restart: Vec<_> = failed.collect();
         if !restart.is_empty() {
             return Ok(Housekeeping { restart });
@@ -266,10 +234,7 @@ impl Stage for CountStage {
         let names = &self.shared.parts.names;
         let topics = [names.entries.as_ref(), names.deltas.as_ref()];
         let found = ports.admin.topics(&topics)?;
-        let entries_id = found
-            .first()
-            .and_then(Option::as_ref)
-            .map_or(TopicId::ZERO, |info| info.id);
+        let entries_id = found.first().and_then(Option::as_ref).map_or(TopicId::ZERO, |info| info.id);
         let mut places = Vec::new();
         let deltas = Arc::clone(&names.deltas);
         for task in self.running() {
@@ -283,10 +248,7 @@ impl Stage for CountStage {
                 ));
             }
             places.push(task.partition.clone());
-            places.push(TopicPartition {
-                topic: Arc::clone(&deltas),
-                partition: task.partition.partition,
-            });
+            places.push(TopicPartition { topic: Arc::clone(&deltas), partition: task.partition.partition });
         }
         if places.is_empty() {
             return Ok(Housekeeping::default());
@@ -302,46 +264,31 @@ impl Stage for CountStage {
 
     fn due(&mut self, now: Now) -> Result<bool, PortError> {
         let interval = self.interval_ms();
-        let input = self
-            .uncommitted_since_ms
-            .is_some_and(|since| now.steady_ms >= since + interval);
+        let input = self.uncommitted_since_ms.is_some_and(|since| now.steady_ms >= since + interval);
         Ok(self.full() || input || self.timed(now)?)
     }
 
     fn next_due_ms(&self, now: Now) -> u64 {
         let asked = self.asked_at_ms + self.interval_ms();
-        let input = self
-            .uncommitted_since_ms
-            .map_or(u64::MAX, |since| since + self.interval_ms());
+        let input = self.uncommitted_since_ms.map_or(u64::MAX, |since| since + self.interval_ms());
         input.min(asked).max(now.steady_ms)
     }
 
     fn full(&self) -> bool {
         let deltas: usize = self.tasks.iter().map(|task| task.deltas.len()).sum();
-        let failures: usize = self
-            .tasks
-            .iter()
-            .map(|task| task.failures.size_bytes())
-            .sum();
+        let failures: usize = self.tasks.iter().map(|task| task.failures.size_bytes()).sum();
         deltas >= DELTAS_LIMIT || failures >= FAILURES_LIMIT_BYTES
     }
 
     fn take_due(&mut self, now: Now, last: bool, out: &mut Outbox) -> Result<(), PortError> {
-        for task in self
-            .tasks
-            .iter_mut()
-            .filter(|task| task.phase == Phase::Running)
-        {
+        for task in self.tasks.iter_mut().filter(|task| task.phase == Phase::Running) {
             task.take_due(&self.shared, now, last, out)?;
         }
         Ok(())
     }
 
     fn offsets(&self) -> Vec<SentOffset> {
-        let running = self
-            .tasks
-            .iter()
-            .filter(|task| task.phase == Phase::Running);
+        let running = self.tasks.iter().filter(|task| task.phase == Phase::Running);
         running
             .map(|task| SentOffset {
                 partition: task.partition.clone(),
@@ -353,11 +300,7 @@ impl Stage for CountStage {
 
     fn committed(&mut self, now: Now) -> Result<(), PortError> {
         self.uncommitted_since_ms = None;
-        for task in self
-            .tasks
-            .iter_mut()
-            .filter(|task| task.phase == Phase::Running)
-        {
+        for task in self.tasks.iter_mut().filter(|task| task.phase == Phase::Running) {
             self.verdicts.add(&task.committed());
         }
         // Memory is committed everywhere before the first file is touched: a full disk loses nothing.
@@ -384,9 +327,6 @@ impl Stage for CountStage {
 
     fn status(&self, _now: Now) -> Vec<TaskStatus> {
         let uncommitted = self.uncommitted_since_ms.is_some();
-        self.tasks
-            .iter()
-            .map(|task| task.status(uncommitted))
-            .collect()
+        self.tasks.iter().map(|task| task.status(uncommitted)).collect()
     }
 }

@@ -32,9 +32,7 @@ fn halt(
 ) -> PortError {
     PortError::new(
         Reaction::Halt,
-        format!(
-            "{partition} offset {offset}: {why}; somebody else wrote to this topic, or it is damaged",
-        ),
+        format!("{partition} offset {offset}: {why}; somebody else wrote to this topic, or it is damaged",),
     )
 }
 
@@ -60,12 +58,7 @@ pub(super) struct StateReplay {
 
 impl StateReplay {
     pub(super) const fn new(topic_id: TopicId) -> Self {
-        Self {
-            topic_id,
-            as_of: [None; SLICES],
-            marks: [0; SLICES],
-            parts_done: 0,
-        }
+        Self { topic_id, as_of: [None; SLICES], marks: [0; SLICES], parts_done: 0 }
     }
 
     pub(super) fn sink<'a>(
@@ -74,11 +67,7 @@ impl StateReplay {
         shared: &'a Shared,
     ) -> Result<impl BatchSink + 'a, PortError> {
         let stores = task.stores.as_mut().ok_or_else(no_stores)?;
-        Ok(StateSink {
-            replay: self,
-            cells: &mut stores.cells,
-            shared,
-        })
+        Ok(StateSink { replay: self, cells: &mut stores.cells, shared })
     }
 
     /// As of when each slice's cells are, and where in `deltas` to go on.
@@ -88,10 +77,7 @@ impl StateReplay {
         } else {
             ScanFrom::Earliest
         };
-        (
-            self.as_of.map(|as_of| as_of.unwrap_or(NextOffset::START)),
-            from,
-        )
+        (self.as_of.map(|as_of| as_of.unwrap_or(NextOffset::START)), from)
     }
 }
 
@@ -102,30 +88,17 @@ struct StateSink<'a> {
 }
 
 impl BatchSink for StateSink<'_> {
-    fn batch(
-        &mut self,
-        partition: &TopicPartition,
-        records: &[RecordView<'_>],
-    ) -> Result<(), PortError> {
+    fn batch(&mut self, partition: &TopicPartition, records: &[RecordView<'_>]) -> Result<(), PortError> {
         for record in records {
             let bytes = record.value.unwrap_or_default();
-            let frame =
-                StateFrame::decode(bytes).map_err(|why| halt(partition, record.offset, why))?;
+            let frame = StateFrame::decode(bytes).map_err(|why| halt(partition, record.offset, why))?;
             let head = frame.head;
             let slice = usize::from(head.slice);
             if head.entries_topic_id != self.replay.topic_id || head.slices != HASH_SLICES {
-                return Err(halt(
-                    partition,
-                    record.offset,
-                    "the frame belongs to another entries topic",
-                ));
+                return Err(halt(partition, record.offset, "the frame belongs to another entries topic"));
             }
             if head.part != self.replay.parts_done {
-                return Err(halt(
-                    partition,
-                    record.offset,
-                    "a part of a slice is missing",
-                ));
+                return Err(halt(partition, record.offset, "a part of a slice is missing"));
             }
             let windows = &self.shared.parts.plan.windows;
             let rows: Vec<CellRow<'_>> = frame
@@ -137,26 +110,16 @@ impl BatchSink for StateSink<'_> {
                     } else {
                         Table(windows.iter().position(|w| *w.name == *row.table)? as u8)
                     };
-                    let cell = Cell {
-                        sum: row.sum,
-                        events: row.events,
-                    };
-                    Some(CellRow {
-                        key: row.key,
-                        table,
-                        start: row.start,
-                        cell,
-                    })
+                    let cell = Cell { sum: row.sum, events: row.events };
+                    Some(CellRow { key: row.key, table, start: row.start, cell })
                 })
                 .collect();
             self.cells.put_restored(&rows).map_err(cold_error)?;
             write_behind(self.cells)?;
             self.replay.parts_done = (head.part + 1) % head.parts;
             if self.replay.parts_done == 0
-                && let (Some(as_of), Some(mark)) = (
-                    self.replay.as_of.get_mut(slice),
-                    self.replay.marks.get_mut(slice),
-                )
+                && let (Some(as_of), Some(mark)) =
+                    (self.replay.as_of.get_mut(slice), self.replay.marks.get_mut(slice))
             {
                 *as_of = Some(head.through);
                 *mark = head.deltas_mark;
@@ -179,12 +142,7 @@ pub(super) struct DeltaReplay {
 
 impl DeltaReplay {
     pub(super) const fn new(as_of: [NextOffset; SLICES]) -> Self {
-        Self {
-            as_of,
-            standing: None,
-            unpublished: VecDeque::new(),
-            parts_done: 0,
-        }
+        Self { as_of, standing: None, unpublished: VecDeque::new(), parts_done: 0 }
     }
 
     /// All cells are as of `through`.
@@ -198,12 +156,7 @@ impl DeltaReplay {
         _shared: &'a Shared,
     ) -> Result<impl BatchSink + 'a, PortError> {
         let stores = task.stores.as_mut().ok_or_else(no_stores)?;
-        Ok(DeltaSink {
-            replay: self,
-            cells: &mut stores.cells,
-            chain: &*task.chain,
-            ids: Vec::new(),
-        })
+        Ok(DeltaSink { replay: self, cells: &mut stores.cells, chain: &*task.chain, ids: Vec::new() })
     }
 
     /// The standing of the last commit, and what it had not published yet.
@@ -212,16 +165,8 @@ impl DeltaReplay {
         progress: Option<&Progress>,
         partition: &TopicPartition,
     ) -> Result<(Option<Standing>, VecDeque<Unpublished>), PortError> {
-        let reached = self
-            .standing
-            .as_ref()
-            .map_or(NextOffset::START, |standing| standing.through);
-        let needed = self
-            .as_of
-            .iter()
-            .copied()
-            .max()
-            .unwrap_or(NextOffset::START);
+        let reached = self.standing.as_ref().map_or(NextOffset::START, |standing| standing.through);
+        let needed = self.as_of.iter().copied().max().unwrap_or(NextOffset::START);
         let needed = progress.map_or(needed, |progress| progress.through.max(needed));
         if reached < needed {
             return Err(PortError::new(
@@ -239,12 +184,7 @@ impl DeltaReplay {
         match &self.standing {
             Some(last) => frame.standing.from == last.through,
             None => {
-                let oldest = self
-                    .as_of
-                    .iter()
-                    .copied()
-                    .min()
-                    .unwrap_or(NextOffset::START);
+                let oldest = self.as_of.iter().copied().min().unwrap_or(NextOffset::START);
                 frame.standing.from <= oldest || oldest == NextOffset::START
             }
         }
@@ -267,12 +207,8 @@ impl DeltaSink<'_> {
                 continue;
             }
             self.ids.clear();
-            self.chain
-                .cells_of(CounterId(0), row.slice_start, &mut self.ids);
-            let cell = Cell {
-                sum: row.sum,
-                events: row.events,
-            };
+            self.chain.cells_of(CounterId(0), row.slice_start, &mut self.ids);
+            let cell = Cell { sum: row.sum, events: row.events };
             rows.extend(self.ids.iter().map(|id| CellRow {
                 key: row.key,
                 table: id.table,
@@ -286,47 +222,30 @@ impl DeltaSink<'_> {
 }
 
 impl BatchSink for DeltaSink<'_> {
-    fn batch(
-        &mut self,
-        partition: &TopicPartition,
-        records: &[RecordView<'_>],
-    ) -> Result<(), PortError> {
+    fn batch(&mut self, partition: &TopicPartition, records: &[RecordView<'_>]) -> Result<(), PortError> {
         for record in records {
             let bytes = record.value.unwrap_or_default();
-            let frame =
-                DeltaFrame::decode(bytes).map_err(|why| halt(partition, record.offset, why))?;
+            let frame = DeltaFrame::decode(bytes).map_err(|why| halt(partition, record.offset, why))?;
             if frame.part != self.replay.parts_done {
-                return Err(halt(
-                    partition,
-                    record.offset,
-                    "a part of a commit is missing",
-                ));
+                return Err(halt(partition, record.offset, "a part of a commit is missing"));
             }
             if frame.part == 0 && !self.replay.joins(&frame) {
                 let from = frame.standing.from;
                 return Err(halt(
                     partition,
                     record.offset,
-                    format_args!(
-                        "the frame begins at {from}, which does not join what was read before",
-                    ),
+                    format_args!("the frame begins at {from}, which does not join what was read before",),
                 ));
             }
             self.add(&frame)?;
             let unpublished = &mut self.replay.unpublished;
             unpublished.extend(
-                frame
-                    .rows
-                    .iter()
-                    .map(|row| (frame.standing.from, row.key.to_vec(), row.slice_start)),
+                frame.rows.iter().map(|row| (frame.standing.from, row.key.to_vec(), row.slice_start)),
             );
             self.replay.parts_done = (frame.part + 1) % frame.parts;
             if self.replay.parts_done == 0 {
                 let emitted = frame.standing.emitted_through;
-                while unpublished
-                    .front()
-                    .is_some_and(|(changed_at, ..)| *changed_at < emitted)
-                {
+                while unpublished.front().is_some_and(|(changed_at, ..)| *changed_at < emitted) {
                     unpublished.pop_front();
                 }
                 self.replay.standing = Some(frame.standing);
@@ -345,16 +264,10 @@ pub(super) struct IdReplay {
 
 impl IdReplay {
     pub(super) fn new(missing: Vec<Bucket>) -> Self {
-        Self {
-            missing: missing.into(),
-            open_ids: 0,
-        }
+        Self { missing: missing.into(), open_ids: 0 }
     }
 
-    pub(super) fn sink<'a>(
-        &'a mut self,
-        task: &'a mut CountTask,
-    ) -> Result<impl BatchSink + 'a, PortError> {
+    pub(super) fn sink<'a>(&'a mut self, task: &'a mut CountTask) -> Result<impl BatchSink + 'a, PortError> {
         if task.stores.is_none() {
             return Err(no_stores());
         }
@@ -392,34 +305,22 @@ struct IdSink<'a> {
 }
 
 impl BatchSink for IdSink<'_> {
-    fn batch(
-        &mut self,
-        partition: &TopicPartition,
-        records: &[RecordView<'_>],
-    ) -> Result<(), PortError> {
+    fn batch(&mut self, partition: &TopicPartition, records: &[RecordView<'_>]) -> Result<(), PortError> {
         for record in records {
             let at = NextOffset(record.offset.0);
             if at >= self.task.standing.through {
                 break;
             }
             self.replay.close_below(self.task, at)?;
-            let wanted = self
-                .replay
-                .missing
-                .front()
-                .is_some_and(|bucket| bucket.first <= at);
+            let wanted = self.replay.missing.front().is_some_and(|bucket| bucket.first <= at);
             if !wanted {
                 continue;
             }
             let bytes = record.value.unwrap_or_default();
-            let frame =
-                EntryFrame::decode(bytes).map_err(|why| halt(partition, record.offset, why))?;
+            let frame = EntryFrame::decode(bytes).map_err(|why| halt(partition, record.offset, why))?;
             let horizon = clock::horizon_at(&self.task.standing, record.offset);
             let stores = self.task.stores.as_mut().ok_or_else(no_stores)?;
-            let judged = frame
-                .entries
-                .iter()
-                .filter(|e| horizon.is_none_or(|h| e.event_time > h));
+            let judged = frame.entries.iter().filter(|e| horizon.is_none_or(|h| e.event_time > h));
             for entry in judged {
                 stores.seen.replay(entry.identity, entry.check);
                 self.replay.open_ids += 1;

@@ -67,17 +67,11 @@ impl Restore {
             return NO_RESTORE;
         };
         let left = u64::try_from(scan.end.0 - scan.position.0).unwrap_or(0);
-        RestoreStatus {
-            done: self.done,
-            total: self.done + left,
-            eta_seconds: 0,
-        }
+        RestoreStatus { done: self.done, total: self.done + left, eta_seconds: 0 }
     }
 
     fn note(&mut self, progress: ScanProgress) {
-        let before = self
-            .scan
-            .map_or(progress.position.0, |scan| scan.position.0);
+        let before = self.scan.map_or(progress.position.0, |scan| scan.position.0);
         self.done += u64::try_from(progress.position.0 - before).unwrap_or(0);
         self.scan = Some(progress);
     }
@@ -157,10 +151,7 @@ fn slice(
 }
 
 fn place(topic: &Arc<str>, task: &CountTask) -> TopicPartition {
-    TopicPartition {
-        topic: Arc::clone(topic),
-        partition: task.partition.partition,
-    }
+    TopicPartition { topic: Arc::clone(topic), partition: task.partition.partition }
 }
 
 fn begin(
@@ -170,36 +161,20 @@ fn begin(
     restore: &mut Restore,
 ) -> Result<Step, PortError> {
     let names = shared.parts.names.clone();
-    let topics = [
-        names.entries.as_ref(),
-        names.deltas.as_ref(),
-        names.state.as_ref(),
-    ];
+    let topics = [names.entries.as_ref(), names.deltas.as_ref(), names.state.as_ref()];
     let found = ports.admin.topics(&topics)?;
     if let Some((missing, _)) = topics.iter().zip(&found).find(|(_, info)| info.is_none()) {
         let message = format!("topic {missing} does not exist; run tallyflow topics --execute");
         return Err(PortError::new(Reaction::Retry, message));
     }
-    let topic_id = found
-        .first()
-        .and_then(Option::as_ref)
-        .map_or(TopicId::ZERO, |info| info.id);
+    let topic_id = found.first().and_then(Option::as_ref).map_or(TopicId::ZERO, |info| info.id);
     let places = [task.partition.clone()];
-    let committed = insist(&mut || ports.log.committed(&places))?
-        .pop()
-        .flatten();
+    let committed = insist(&mut || ports.log.committed(&places))?.pop().flatten();
     let ends = insist(&mut || ports.admin.ends(&places))?.pop();
     let Some(entries) = ends else {
-        return Err(PortError::new(
-            Reaction::Retry,
-            "the broker did not say where the log ends",
-        ));
+        return Err(PortError::new(Reaction::Retry, "the broker did not say where the log ends"));
     };
-    restore.facts = Some(Facts {
-        topic_id,
-        committed,
-        entries,
-    });
+    restore.facts = Some(Facts { topic_id, committed, entries });
     let (stores, progress) = open(task, shared)?;
     if progress.is_some_and(|progress| progress.topic_id != topic_id) {
         return Err(recreated(task));
@@ -209,19 +184,12 @@ fn begin(
     match progress {
         Some(progress) => {
             let scan = insist(&mut || {
-                ports.reader.scan(
-                    &place(&names.deltas, task),
-                    ScanFrom::Offset(progress.deltas_mark),
-                )
+                ports.reader.scan(&place(&names.deltas, task), ScanFrom::Offset(progress.deltas_mark))
             })?;
             Ok(Step::Deltas(scan, DeltaReplay::from_disk(progress.through)))
         }
         None => {
-            let scan = insist(&mut || {
-                ports
-                    .reader
-                    .scan(&place(&names.state, task), ScanFrom::Earliest)
-            })?;
+            let scan = insist(&mut || ports.reader.scan(&place(&names.state, task), ScanFrom::Earliest))?;
             Ok(Step::State(scan, StateReplay::new(topic_id)))
         }
     }
@@ -246,24 +214,11 @@ fn open(task: &CountTask, shared: &mut Shared) -> Result<(Stores, Option<Progres
         shared.parts.stores.discard(&name).map_err(cold_error)?;
         cold = shared.parts.stores.open(&name).map_err(cold_error)?;
     }
-    let tables: Vec<&str> = shared
-        .parts
-        .plan
-        .windows
-        .iter()
-        .map(|window| window.name.as_ref())
-        .collect();
-    let cells = CellStore::open(Arc::clone(&cold), &tables, shared.cells_budget_bytes())
-        .map_err(cold_error)?;
+    let tables: Vec<&str> = shared.parts.plan.windows.iter().map(|window| window.name.as_ref()).collect();
+    let cells =
+        CellStore::open(Arc::clone(&cold), &tables, shared.cells_budget_bytes()).map_err(cold_error)?;
     let seen = SeenStore::new(Arc::clone(&cold));
-    Ok((
-        Stores {
-            cold: Arc::<dyn ColdStore>::clone(&cold),
-            seen,
-            cells,
-        },
-        known,
-    ))
+    Ok((Stores { cold: Arc::<dyn ColdStore>::clone(&cold), seen, cells }, known))
 }
 
 /// The deltas are read: where does the task stand, and may it go on?
@@ -275,10 +230,7 @@ fn decide(
     replay: DeltaReplay,
 ) -> Result<Step, PortError> {
     let Some(facts) = restore.facts.take() else {
-        return Err(PortError::new(
-            Reaction::Retry,
-            "the restore lost its facts",
-        ));
+        return Err(PortError::new(Reaction::Retry, "the restore lost its facts"));
     };
     let (standing, unpublished) = replay.finish(restore.progress.as_ref(), &task.partition)?;
     let standing = stand(task, standing, &facts, shared.parts.accept_loss)?;
@@ -299,9 +251,7 @@ fn decide(
     task.standing = standing.clone();
     task.settled = standing;
     task.first = true;
-    let first = missing
-        .first()
-        .map_or(task.standing.through, |bucket| bucket.first);
+    let first = missing.first().map_or(task.standing.through, |bucket| bucket.first);
     if first >= task.standing.through {
         return Ok(Step::Done);
     }
@@ -327,17 +277,9 @@ fn stand(
     facts: &Facts,
     accept_loss: bool,
 ) -> Result<Standing, PortError> {
-    let halt = |what: String| {
-        Err(PortError::new(
-            Reaction::Halt,
-            format!("{}: {what}", task.partition),
-        ))
-    };
+    let halt = |what: String| Err(PortError::new(Reaction::Halt, format!("{}: {what}", task.partition)));
     let metadata = facts.topic_id.to_string();
-    let ours = facts
-        .committed
-        .as_ref()
-        .filter(|group| group.metadata == metadata);
+    let ours = facts.committed.as_ref().filter(|group| group.metadata == metadata);
     let Some(mut standing) = last else {
         if let Some(ours) = ours.filter(|_| !accept_loss) {
             return halt(format!(
@@ -392,10 +334,9 @@ fn gap(from: NextOffset, to: NextOffset) -> u64 {
 /// What an unusable store means for a restore: wait where waiting helps.
 pub(super) fn cold_error(error: ColdError) -> PortError {
     let reaction = match &error {
-        ColdError::Full(_)
-        | ColdError::NotWritable(_)
-        | ColdError::Locked(_)
-        | ColdError::Other(_) => Reaction::Retry,
+        ColdError::Full(_) | ColdError::NotWritable(_) | ColdError::Locked(_) | ColdError::Other(_) => {
+            Reaction::Retry
+        }
         ColdError::Foreign(_) | ColdError::Damaged(_) | ColdError::Invariant(_) => Reaction::Halt,
     };
     PortError::new(reaction, error.to_string())

@@ -110,17 +110,14 @@ impl CountTask {
                 format!("{place}: {why}; somebody else wrote to this topic, or it is damaged"),
             )
         };
-        let bytes = record
-            .value
-            .ok_or_else(|| foreign("the record has no value".to_owned()))?;
+        let bytes = record.value.ok_or_else(|| foreign("the record has no value".to_owned()))?;
         let frame = EntryFrame::decode(bytes).map_err(|error| foreign(error.to_string()))?;
         let Some(stores) = &mut self.stores else {
             return Ok(());
         };
         let horizon = clock::horizon_at(&self.standing, record.offset);
         self.counters.clear();
-        self.counters
-            .extend(frame.counters.iter().map(|key| stores.cells.intern(key)));
+        self.counters.extend(frame.counters.iter().map(|key| stores.cells.intern(key)));
         for (section, entries) in frame.by_section() {
             let row = clock::source_row(&mut self.standing, section).map_err(|overlap| {
                 foreign(format!(
@@ -130,9 +127,7 @@ impl CountTask {
             })?;
             self.verdicts.clear();
             let seen = &mut stores.seen;
-            self.chain
-                .judge(entries, horizon, seen, &mut self.verdicts)
-                .map_err(unreadable)?;
+            self.chain.judge(entries, horizon, seen, &mut self.verdicts).map_err(unreadable)?;
             self.chain
                 .tally(entries, &self.verdicts, &self.counters, &mut self.deltas)
                 .map_err(unreadable)?;
@@ -143,14 +138,7 @@ impl CountTask {
                     self.open_ids += 1;
                 }
                 if matches!(verdict, Verdict::Late | Verdict::Conflict) {
-                    letter(
-                        &mut self.failures,
-                        shared,
-                        section,
-                        entry,
-                        *verdict,
-                        now.wall,
-                    );
+                    letter(&mut self.failures, shared, section, entry, *verdict, now.wall);
                 }
             }
         }
@@ -165,9 +153,7 @@ impl CountTask {
             stores.seen.roll(bucket);
             self.open_ids = 0;
         }
-        turn.forgotten
-            .into_iter()
-            .for_each(|bucket| stores.seen.forget(bucket));
+        turn.forgotten.into_iter().for_each(|bucket| stores.seen.forget(bucket));
         Ok(())
     }
 
@@ -179,11 +165,7 @@ impl CountTask {
             return Ok(true);
         }
         self.chain
-            .has_due(
-                now.steady_ms,
-                self.standing.complete_through,
-                &mut stores.cells,
-            )
+            .has_due(now.steady_ms, self.standing.complete_through, &mut stores.cells)
             .map_err(unreadable)
     }
 
@@ -201,9 +183,7 @@ impl CountTask {
         let names = &shared.parts.names;
         self.standing.from = self.settled.through;
         self.standing.committed_at = self.settled.committed_at.max(now.wall);
-        self.chain
-            .merge(&self.deltas, self.standing.from, &mut stores.cells)
-            .map_err(unreadable)?;
+        self.chain.merge(&self.deltas, self.standing.from, &mut stores.cells).map_err(unreadable)?;
         // Over the memory budget everything that waits goes out now: nothing refers to the counters after that.
         let purge = stores.cells.memory_bytes() > shared.cells_budget_bytes();
         let ahead_ms = if purge { shared.longest_emit_ms() } else { 0 };
@@ -214,10 +194,7 @@ impl CountTask {
             budget_rows: if purge { usize::MAX } else { BUDGET_ROWS },
         };
         let mut sink = OutboxRows::new(shared, &self.standing, out);
-        let taken = self
-            .chain
-            .take_due(&due, &mut stores.cells, &mut sink)
-            .map_err(unreadable)?;
+        let taken = self.chain.take_due(&due, &mut stores.cells, &mut sink).map_err(unreadable)?;
         self.standing.cursors = self.chain.cursors();
         self.standing.emitted_through = self.chain.emitted_through(self.standing.through);
         out.append(&mut self.failures);
@@ -227,29 +204,14 @@ impl CountTask {
         if self.first || moved || taken.rows > 0 {
             for delta in &self.deltas {
                 let key = tallyflow_core::processor::Cells::key(&stores.cells, delta.counter);
-                let row = DeltaRow {
-                    key,
-                    slice_start: delta.slice_start,
-                    sum: delta.sum,
-                    events: delta.events,
-                };
+                let row =
+                    DeltaRow { key, slice_start: delta.slice_start, sum: delta.sum, events: delta.events };
                 self.builder.push(&row);
             }
-            push_frames(
-                out,
-                &names.deltas,
-                self.partition.partition,
-                self.builder.finish(&self.standing),
-            );
+            push_frames(out, &names.deltas, self.partition.partition, self.builder.finish(&self.standing));
         }
-        push_frames(
-            out,
-            &names.state,
-            self.partition.partition,
-            self.maintenance.take_snapshot(),
-        );
-        self.books
-            .take(&self.name, &self.standing, shared, now, last, out);
+        push_frames(out, &names.state, self.partition.partition, self.maintenance.take_snapshot());
+        self.books.take(&self.name, &self.standing, shared, now, last, out);
         Ok(())
     }
 
@@ -258,10 +220,7 @@ impl CountTask {
         let mut verdicts = Tallies::default();
         for row in &self.standing.sources {
             let before = self.settled.sources.iter().find(|r| r.source == row.source);
-            verdicts.add(
-                &row.tallies
-                    .since(&before.map(|r| r.tallies).unwrap_or_default()),
-            );
+            verdicts.add(&row.tallies.since(&before.map(|r| r.tallies).unwrap_or_default()));
         }
         verdicts.skipped += self.standing.skipped - self.settled.skipped;
         self.maintenance.changed |= !self.deltas.is_empty();
@@ -304,34 +263,17 @@ impl CountTask {
     pub(super) fn status(&self, uncommitted: bool) -> TaskStatus {
         let running = self.phase == Phase::Running;
         let caught_up = self.end.is_some_and(|end| self.standing.through >= end);
-        let mut tallies = Tallies {
-            skipped: self.settled.skipped,
-            ..Tallies::default()
-        };
-        self.settled
-            .sources
-            .iter()
-            .for_each(|row| tallies.add(&row.tallies));
+        let mut tallies = Tallies { skipped: self.settled.skipped, ..Tallies::default() };
+        self.settled.sources.iter().for_each(|row| tallies.add(&row.tallies));
         let stores = self.stores.as_ref();
-        let horizon = self
-            .settled
-            .complete_through
-            .zip(self.settled.horizon.last());
+        let horizon = self.settled.complete_through.zip(self.settled.horizon.last());
         TaskStatus {
             task: self.name.clone(),
-            state: if running {
-                TaskState::Running
-            } else {
-                TaskState::Restoring
-            },
+            state: if running { TaskState::Running } else { TaskState::Restoring },
             position: running.then_some(self.standing.through),
             end: self.end,
             complete_through: self.settled.complete_through,
-            restore: self
-                .restore
-                .as_ref()
-                .map(|restore| restore.status())
-                .filter(|_| !running),
+            restore: self.restore.as_ref().map(|restore| restore.status()).filter(|_| !running),
             settled: running
                 && caught_up
                 && !uncommitted
@@ -351,14 +293,7 @@ impl CountTask {
 
 fn push_frames(out: &mut Outbox, topic: &Arc<str>, partition: Partition, frames: Vec<Vec<u8>>) {
     for value in frames {
-        out.push(
-            topic,
-            partition,
-            OutRecord {
-                value: Some(value),
-                ..OutRecord::default()
-            },
-        );
+        out.push(topic, partition, OutRecord { value: Some(value), ..OutRecord::default() });
     }
 }
 
@@ -368,8 +303,4 @@ pub(super) fn unreadable(error: StateUnavailable) -> PortError {
 }
 
 /// No progress is told while nothing is known.
-pub(super) const NO_RESTORE: RestoreStatus = RestoreStatus {
-    done: 0,
-    total: 0,
-    eta_seconds: 0,
-};
+pub(super) const NO_RESTORE: RestoreStatus = RestoreStatus { done: 0, total: 0, eta_seconds: 0 };

@@ -40,10 +40,7 @@ impl Failures {
             dlq: Arc::clone(&names.dlq),
             partitions,
             outbox: Outbox::default(),
-            source: Source {
-                topic_id: TopicId::ZERO,
-                partition: Partition(0),
-            },
+            source: Source { topic_id: TopicId::ZERO, partition: Partition(0) },
             topic: Arc::from(""),
             now: TimestampMs(0),
             copies: (Offset(-1), 0),
@@ -62,23 +59,9 @@ impl Failures {
         self.outbox.size_bytes()
     }
 
-    fn origin<'a>(
-        &self,
-        topic: &'a str,
-        record: &RecordView<'_>,
-        index: Option<u32>,
-    ) -> Origin<'a> {
-        let coordinate = Coordinate {
-            source: self.source,
-            offset: record.offset,
-            index: index.unwrap_or(0),
-        };
-        Origin {
-            topic,
-            coordinate,
-            packed: index.is_some(),
-            time: record.time,
-        }
+    fn origin<'a>(&self, topic: &'a str, record: &RecordView<'_>, index: Option<u32>) -> Origin<'a> {
+        let coordinate = Coordinate { source: self.source, offset: record.offset, index: index.unwrap_or(0) };
+        Origin { topic, coordinate, packed: index.is_some(), time: record.time }
     }
 
     /// The record itself while its copies are few, then nothing.
@@ -119,8 +102,7 @@ impl Failures {
         let stage = StageName::Intake.name();
         let letter = failures::dead_letter(original, &origin, event_id, stage, failure, self.now);
         let partition = Partition(self.source.partition.0 % self.partitions.dlq.max(1));
-        self.outbox
-            .push_dead_letter(&Arc::clone(&self.dlq), partition, letter, failure.category);
+        self.outbox.push_dead_letter(&Arc::clone(&self.dlq), partition, letter, failure.category);
     }
 }
 

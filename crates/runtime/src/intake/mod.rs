@@ -111,9 +111,7 @@ impl<P: IntakeProcessor> IntakeStage<P> {
     pub fn new(parts: IntakeParts<P>) -> Self {
         let inputs = parts.plan.inputs.iter().enumerate();
         Self {
-            inputs: inputs
-                .map(|(at, input)| (Arc::clone(&input.topic), at))
-                .collect(),
+            inputs: inputs.map(|(at, input)| (Arc::clone(&input.topic), at)).collect(),
             slots: Vec::new(),
             shuffle: Shuffle::new(parts.plan.entries_partitions),
             failures: Failures::new(&parts.names, parts.partitions),
@@ -130,43 +128,22 @@ impl<P: IntakeProcessor> IntakeStage<P> {
     }
 
     fn running(&mut self) -> impl Iterator<Item = &mut IntakeTask> {
-        self.slots
-            .iter_mut()
-            .flatten()
-            .filter(|task| task.phase == Phase::Running)
+        self.slots.iter_mut().flatten().filter(|task| task.phase == Phase::Running)
     }
 
     fn slot_of(&self, partition: &TopicPartition) -> Option<usize> {
-        self.slots
-            .iter()
-            .position(|slot| slot.as_ref().is_some_and(|t| t.partition == *partition))
+        self.slots.iter().position(|slot| slot.as_ref().is_some_and(|t| t.partition == *partition))
     }
 
     /// Processes a chunk and closes the frames that it filled.
-    fn chunk(
-        &mut self,
-        slot: usize,
-        records: &[RecordView<'_>],
-        now: Now,
-    ) -> Result<(), PortError> {
-        let Self {
-            parts,
-            slots,
-            shuffle,
-            failures,
-            ..
-        } = self;
+    fn chunk(&mut self, slot: usize, records: &[RecordView<'_>], now: Now) -> Result<(), PortError> {
+        let Self { parts, slots, shuffle, failures, .. } = self;
         let Some(Some(task)) = slots.get_mut(slot) else {
             return Ok(());
         };
         let input = task.input;
         failures.begin(task, now.wall);
-        let mut effects = TaskEffects {
-            slot,
-            task,
-            shuffle,
-            failures,
-        };
+        let mut effects = TaskEffects { slot, task, shuffle, failures };
         parts
             .processor
             .process((records, input), (), now.wall, &mut effects)
@@ -210,8 +187,7 @@ impl<P: IntakeProcessor> IntakeStage<P> {
 
     fn heartbeat_due(&self, now: Now) -> bool {
         let stale = now.steady_ms >= self.heartbeat_at_ms.saturating_add(PROGRESS_INTERVAL_MS);
-        self.tasks()
-            .any(|t| t.phase == Phase::Running && (t.first || (stale && t.news())))
+        self.tasks().any(|t| t.phase == Phase::Running && (t.first || (stale && t.news())))
     }
 }
 
@@ -239,10 +215,7 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
 
     fn closed(&mut self, partitions: &[TopicPartition]) {
         for slot in &mut self.slots {
-            if slot
-                .as_ref()
-                .is_some_and(|task| partitions.contains(&task.partition))
-            {
+            if slot.as_ref().is_some_and(|task| partitions.contains(&task.partition)) {
                 *slot = None;
             }
         }
@@ -253,9 +226,7 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
         ports: &mut StagePorts<'_>,
         now: Now,
     ) -> Result<Vec<(TopicPartition, NextOffset)>, PortError> {
-        let ready = self
-            .restore
-            .advance(&self.parts, &mut self.slots, ports, now)?;
+        let ready = self.restore.advance(&self.parts, &mut self.slots, ports, now)?;
         let mut starts = Vec::with_capacity(ready.len());
         for slot in ready {
             let Some(Some(task)) = self.slots.get_mut(slot) else {
@@ -291,18 +262,8 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
         if task.phase != Phase::Running || records.is_empty() {
             return Ok(());
         }
-        let policy = self
-            .parts
-            .plan
-            .inputs
-            .get(task.input)
-            .map(|input| input.append_time);
-        task.hear(
-            records,
-            policy.unwrap_or(AppendTime::Log),
-            &self.parts.plan.limits,
-            now,
-        )?;
+        let policy = self.parts.plan.inputs.get(task.input).map(|input| input.append_time);
+        task.hear(records, policy.unwrap_or(AppendTime::Log), &self.parts.plan.limits, now)?;
         self.uncommitted_since_ms.get_or_insert(now.steady_ms);
         let (mut start, mut bytes) = (0, 0);
         for (at, record) in records.iter().enumerate() {
@@ -330,43 +291,26 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
         }
     }
 
-    fn housekeeping(
-        &mut self,
-        ports: &mut StagePorts<'_>,
-        now: Now,
-    ) -> Result<Housekeeping, PortError> {
-        let topics: Vec<Arc<str>> = self
-            .parts
-            .plan
-            .inputs
-            .iter()
-            .map(|i| Arc::clone(&i.topic))
-            .collect();
+    fn housekeeping(&mut self, ports: &mut StagePorts<'_>, now: Now) -> Result<Housekeeping, PortError> {
+        let topics: Vec<Arc<str>> = self.parts.plan.inputs.iter().map(|i| Arc::clone(&i.topic)).collect();
         let names: Vec<&str> = topics.iter().map(AsRef::as_ref).collect();
         let found = ports.admin.topics(&names)?;
         let mut report = Housekeeping::default();
         for task in self.running() {
             let info = found.get(task.input).and_then(Option::as_ref);
             match info {
-                Some(info) if info.id == task.source.topic_id => {
-                    task.source_partitions = info.partitions
-                }
+                Some(info) if info.id == task.source.topic_id => task.source_partitions = info.partitions,
                 Some(_) => {
                     let reason = "the topic was created again: it is a new source";
-                    report
-                        .restart
-                        .push((task.partition.clone(), reason.to_owned()));
+                    report.restart.push((task.partition.clone(), reason.to_owned()));
                 }
                 None => {
                     let reason = "the topic is gone: waiting for it";
-                    report
-                        .restart
-                        .push((task.partition.clone(), reason.to_owned()));
+                    report.restart.push((task.partition.clone(), reason.to_owned()));
                 }
             }
         }
-        let places: Vec<TopicPartition> =
-            self.running().map(|task| task.partition.clone()).collect();
+        let places: Vec<TopicPartition> = self.running().map(|task| task.partition.clone()).collect();
         if places.is_empty() || !report.restart.is_empty() {
             return Ok(report);
         }
@@ -380,9 +324,7 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
 
     fn due(&mut self, now: Now) -> Result<bool, PortError> {
         let interval = self.parts.plan.engine.commit_interval_ms.unsigned_abs();
-        let input = self
-            .uncommitted_since_ms
-            .is_some_and(|since| now.steady_ms >= since + interval);
+        let input = self.uncommitted_since_ms.is_some_and(|since| now.steady_ms >= since + interval);
         Ok(self.full() || input || self.heartbeat_due(now))
     }
 
@@ -390,9 +332,7 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
         let interval = self.parts.plan.engine.commit_interval_ms.unsigned_abs();
         let heartbeat = self.heartbeat_at_ms + PROGRESS_INTERVAL_MS;
         let later = now.steady_ms + PROGRESS_INTERVAL_MS;
-        self.uncommitted_since_ms
-            .map_or(later, |since| since + interval)
-            .min(heartbeat.max(now.steady_ms))
+        self.uncommitted_since_ms.map_or(later, |since| since + interval).min(heartbeat.max(now.steady_ms))
     }
 
     fn full(&self) -> bool {
@@ -412,21 +352,11 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
         }
         let entries = Arc::clone(&self.parts.names.entries);
         for (partition, bytes) in self.shuffle.take_ready() {
-            out.push(
-                &entries,
-                partition,
-                OutRecord {
-                    value: Some(bytes),
-                    ..OutRecord::default()
-                },
-            );
+            out.push(&entries, partition, OutRecord { value: Some(bytes), ..OutRecord::default() });
         }
         out.append(&mut self.failures.outbox);
         let ledger = Arc::clone(&self.parts.names.ledger);
-        for task in self
-            .tasks()
-            .filter(|task| task.phase == Phase::Running && task.changed())
-        {
+        for task in self.tasks().filter(|task| task.phase == Phase::Running && task.changed()) {
             let partition = ledger_partition(&task.source, self.parts.partitions.ledger);
             out.push(&ledger, partition, self.ledger_record(task));
         }
@@ -446,8 +376,7 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
 
     fn committed(&mut self, _now: Now) -> Result<(), PortError> {
         let mut verdicts = self.verdicts;
-        self.running()
-            .for_each(|task| verdicts.add(&task.committed()));
+        self.running().for_each(|task| verdicts.add(&task.committed()));
         self.verdicts = verdicts;
         self.uncommitted_since_ms = None;
         Ok(())
@@ -492,9 +421,7 @@ pub(crate) const fn append_time(
     policy: AppendTime,
 ) -> Option<tallyflow_core::time::TimestampMs> {
     match (time, policy) {
-        (RecordTime::LogAppend(time), _) | (RecordTime::Create(time), AppendTime::Record) => {
-            Some(time)
-        }
+        (RecordTime::LogAppend(time), _) | (RecordTime::Create(time), AppendTime::Record) => Some(time),
         _ => None,
     }
 }

@@ -59,17 +59,9 @@ impl Restore {
                 continue;
             }
             let row = read.row(&task.source);
-            let place = Place {
-                partition: &task.partition,
-                source: task.source,
-            };
-            let standing = decide(
-                &place,
-                row,
-                question.committed.as_ref(),
-                &question.ends,
-                parts.accept_loss,
-            )?;
+            let place = Place { partition: &task.partition, source: task.source };
+            let standing =
+                decide(&place, row, question.committed.as_ref(), &question.ends, parts.accept_loss)?;
             task.restored(standing);
             task.end = Some(question.ends.high_watermark_offset);
             ready.push(question.slot);
@@ -93,12 +85,7 @@ impl Restore {
         if new.is_empty() {
             return Ok(());
         }
-        let topics: Vec<&str> = parts
-            .plan
-            .inputs
-            .iter()
-            .map(|input| input.topic.as_ref())
-            .collect();
+        let topics: Vec<&str> = parts.plan.inputs.iter().map(|input| input.topic.as_ref()).collect();
         let found = ports.admin.topics(&topics)?;
         let mut places = Vec::with_capacity(new.len());
         let mut ledgers = Vec::new();
@@ -115,10 +102,7 @@ impl Restore {
                     ),
                 ));
             };
-            task.source = Source {
-                topic_id: info.id,
-                partition: task.partition.partition,
-            };
+            task.source = Source { topic_id: info.id, partition: task.partition.partition };
             task.source_partitions = info.partitions;
             places.push(task.partition.clone());
             ledgers.push(ledger_partition(&task.source, parts.partitions.ledger));
@@ -141,11 +125,7 @@ impl Restore {
             .iter()
             .zip(committed)
             .zip(ends)
-            .map(|((slot, committed), ends)| Question {
-                slot: *slot,
-                committed,
-                ends,
-            })
+            .map(|((slot, committed), ends)| Question { slot: *slot, committed, ends })
             .collect();
         for slot in new {
             if let Some(Some(task)) = slots.get_mut(slot) {
@@ -169,12 +149,7 @@ fn decide(
     ends: &LogEnds,
     accept_loss: bool,
 ) -> Result<Standing, PortError> {
-    let halt = |what: String| {
-        Err(PortError::new(
-            Reaction::Halt,
-            format!("{}: {what}", place.partition),
-        ))
-    };
+    let halt = |what: String| Err(PortError::new(Reaction::Halt, format!("{}: {what}", place.partition)));
     let ours = group.filter(|group| group.metadata == place.source.topic_id.to_string());
     let Some(row) = row else {
         if let Some(ours) = ours.filter(|_| !accept_loss) {
@@ -183,16 +158,10 @@ fn decide(
                 ours.offset,
             ));
         }
-        return Ok(Standing {
-            through: ends.start,
-            ..Standing::default()
-        });
+        return Ok(Standing { through: ends.start, ..Standing::default() });
     };
-    let mut standing = Standing {
-        through: row.through_offset,
-        tallies: row.tallies,
-        progress: row.complete_through,
-    };
+    let mut standing =
+        Standing { through: row.through_offset, tallies: row.tallies, progress: row.complete_through };
     let through = row.through_offset;
     match ours.map(|group| group.offset) {
         Some(offset) if offset > through => {

@@ -51,10 +51,7 @@ impl IntakeTask {
     pub(super) fn new(partition: TopicPartition, input: usize, steady_ms: u64) -> Self {
         Self {
             name: partition.to_string(),
-            source: Source {
-                topic_id: TopicId::ZERO,
-                partition: partition.partition,
-            },
+            source: Source { topic_id: TopicId::ZERO, partition: partition.partition },
             partition,
             input,
             source_partitions: 0,
@@ -134,17 +131,12 @@ impl IntakeTask {
     }
 
     pub(super) const fn mark(&self) -> Mark {
-        Mark {
-            from: self.now.through,
-            tallies: self.now.tallies,
-        }
+        Mark { from: self.now.through, tallies: self.now.tallies }
     }
 
     /// Whether the ledger row must be written.
     pub(super) fn changed(&self) -> bool {
-        self.first
-            || self.now.through != self.committed.through
-            || self.now.tallies != self.committed.tallies
+        self.first || self.now.through != self.committed.through || self.now.tallies != self.committed.tallies
     }
 
     /// Whether the targets have not heard of the newest progress.
@@ -166,10 +158,7 @@ impl IntakeTask {
 
     pub(super) const fn aborted(&mut self) {
         self.now = self.committed;
-        self.told = Standing {
-            progress: None,
-            ..self.committed
-        };
+        self.told = Standing { progress: None, ..self.committed };
         self.first = true;
     }
 
@@ -178,11 +167,7 @@ impl IntakeTask {
         let caught_up = self.end.is_some_and(|end| self.now.through >= end);
         TaskStatus {
             task: self.name.clone(),
-            state: if running {
-                TaskState::Running
-            } else {
-                TaskState::Restoring
-            },
+            state: if running { TaskState::Running } else { TaskState::Restoring },
             position: running.then_some(self.now.through),
             end: self.end,
             complete_through: self.now.progress,
@@ -206,21 +191,11 @@ mod tests {
     use tallyflow_core::record::RecordTime;
 
     fn at(wall: i64, steady_ms: u64) -> Now {
-        Now {
-            wall: TimestampMs(wall),
-            steady_ms,
-        }
+        Now { wall: TimestampMs(wall), steady_ms }
     }
 
     fn record(time: RecordTime) -> RecordView<'static> {
-        RecordView {
-            partition: Partition(0),
-            offset: Offset(4),
-            time,
-            key: None,
-            value: None,
-            headers: &[],
-        }
+        RecordView { partition: Partition(0), offset: Offset(4), time, key: None, value: None, headers: &[] }
     }
 
     const LIMITS: TimePlan = TimePlan {
@@ -269,36 +244,22 @@ mod tests {
         .unwrap();
         assert_eq!(task.now.progress, Some(TimestampMs(105_000)));
         let error = task
-            .hear(
-                &[record(RecordTime::Create(TimestampMs(1)))],
-                AppendTime::Log,
-                &LIMITS,
-                at(1, 1),
-            )
+            .hear(&[record(RecordTime::Create(TimestampMs(1)))], AppendTime::Log, &LIMITS, at(1, 1))
             .unwrap_err();
         assert_eq!(error.reaction, Reaction::Halt);
-        assert!(
-            error.message.contains("append_time = \"record\""),
-            "{error}"
-        );
+        assert!(error.message.contains("append_time = \"record\""), "{error}");
     }
 
     #[test]
     fn an_abort_goes_back_and_speaks_up_again() {
         let mut task = IntakeTask::new(TopicPartition::new("events", 0), 0, 0);
-        task.restored(Standing {
-            through: NextOffset(5),
-            ..Standing::default()
-        });
+        task.restored(Standing { through: NextOffset(5), ..Standing::default() });
         task.committed();
         assert!(!task.changed());
         task.now.through = NextOffset(9);
         task.now.tallies.received = 4;
         assert!(task.changed());
         task.aborted();
-        assert_eq!(
-            (task.now.through, task.now.tallies.received, task.first),
-            (NextOffset(5), 0, true)
-        );
+        assert_eq!((task.now.through, task.now.tallies.received, task.first), (NextOffset(5), 0, true));
     }
 }

@@ -34,11 +34,7 @@ impl CellStore {
                 missing.push(*id);
             }
         }
-        if missing.is_empty() {
-            Ok(())
-        } else {
-            self.load_cold(missing)
-        }
+        if missing.is_empty() { Ok(()) } else { self.load_cold(missing) }
     }
 
     /// Reads cells, and marks windows that were expired as windows that may be written again.
@@ -54,9 +50,7 @@ impl CellStore {
         let mut found = Vec::with_capacity(keys.len());
         self.cold.get_cells(&keys, &mut found)?;
         if found.len() != keyed.len() {
-            return Err(ColdError::Other(
-                "the cold store did not answer for every cell".to_owned(),
-            ));
+            return Err(ColdError::Other("the cold store did not answer for every cell".to_owned()));
         }
         for ((_, id), cell) in keyed.iter().zip(found) {
             self.reopen_before(id.table, id.start);
@@ -94,11 +88,8 @@ impl CellStore {
     ) -> Result<Option<TimestampMs>, ColdError> {
         self.not_broken()?;
         let number = self.number(table)?;
-        let hidden = self
-            .expired
-            .iter()
-            .filter(|range| range.table == number)
-            .filter_map(|range| range.before);
+        let hidden =
+            self.expired.iter().filter(|range| range.table == number).filter_map(|range| range.before);
         // Nothing on disk below the newest pending expiry counts.
         let visible_after = hidden.max().map_or(after, |end| end.minus(1).max(after));
         let cold = self.next_cold(table, visible_after)?;
@@ -107,11 +98,7 @@ impl CellStore {
     }
 
     /// Asks the cold store, unless the last answer says it all.
-    fn next_cold(
-        &mut self,
-        table: Table,
-        after: TimestampMs,
-    ) -> Result<Option<TimestampMs>, ColdError> {
+    fn next_cold(&mut self, table: Table, after: TimestampMs) -> Result<Option<TimestampMs>, ColdError> {
         if let Some((asked, answer)) = self.next_cold.get(&table)
             && *asked <= after
             && answer.is_none_or(|answer| after < answer)
@@ -142,21 +129,11 @@ impl CellStore {
         for (bytes, cell) in &rows {
             let key = CellKey::read(bytes).map_or(&[][..], |key| key.key);
             let counter = self.interner.intern(key);
-            self.working.insert_clean(
-                CellId {
-                    table,
-                    start,
-                    counter,
-                },
-                *cell,
-            );
+            self.working.insert_clean(CellId { table, start, counter }, *cell);
             cold.push(counter);
         }
         let after = after.map(|order| (order.slice, order.key.as_slice()));
-        let mut changed = self
-            .working
-            .changed(table, start, after, &self.interner)
-            .peekable();
+        let mut changed = self.working.changed(table, start, after, &self.interner).peekable();
         let mut cold = cold.into_iter().peekable();
         for _ in 0..limit {
             // A cell on both sides is one cell: numbers are equal where keys are.
@@ -168,11 +145,7 @@ impl CellStore {
             };
             cold.next_if_eq(&next);
             changed.next_if_eq(&next);
-            out.push(CellId {
-                table,
-                start,
-                counter: next,
-            });
+            out.push(CellId { table, start, counter: next });
         }
         Ok(())
     }
@@ -190,21 +163,14 @@ impl CellStore {
             let prefix = window_prefix(slice, number, start);
             let key = after.filter(|order| order.slice == slice).map(|order| {
                 let mut bytes = Vec::new();
-                CellKey {
-                    slice,
-                    table: number,
-                    start,
-                    key: &order.key,
-                }
-                .write(&mut bytes);
+                CellKey { slice, table: number, start, key: &order.key }.write(&mut bytes);
                 bytes
             });
             let room = limit.saturating_sub(rows.len());
             if room == 0 {
                 break;
             }
-            self.cold
-                .scan_cells(&prefix, key.as_deref(), room, &mut rows)?;
+            self.cold.scan_cells(&prefix, key.as_deref(), room, &mut rows)?;
         }
         Ok(rows)
     }

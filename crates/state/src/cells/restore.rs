@@ -39,14 +39,7 @@ impl CellStore {
             self.number(row.table)?;
             self.reopen_before(row.table, row.start);
             let counter = self.interner.intern(row.key);
-            self.working.set_committed(
-                CellId {
-                    table: row.table,
-                    start: row.start,
-                    counter,
-                },
-                row.cell,
-            );
+            self.working.set_committed(CellId { table: row.table, start: row.start, counter }, row.cell);
         }
         Ok(())
     }
@@ -61,11 +54,7 @@ impl CellStore {
         self.only_committed("a restore")?;
         let ids: Vec<CellId> = rows
             .iter()
-            .map(|row| CellId {
-                table: row.table,
-                start: row.start,
-                counter: self.interner.intern(row.key),
-            })
+            .map(|row| CellId { table: row.table, start: row.start, counter: self.interner.intern(row.key) })
             .collect();
         self.load_missing(&ids)?;
         for (id, row) in ids.iter().zip(rows) {
@@ -85,28 +74,19 @@ impl CellStore {
     pub fn snapshot(&mut self, slice: u8, f: &mut dyn FnMut(CellRow<'_>)) -> Result<(), ColdError> {
         self.only_committed("a snapshot")?;
         if self.dirty_len() > 0 || !self.expired.is_empty() {
-            return Err(ColdError::Invariant(
-                "a snapshot was asked for before a flush".to_owned(),
-            ));
+            return Err(ColdError::Invariant("a snapshot was asked for before a flush".to_owned()));
         }
         let mut after: Option<Vec<u8>> = None;
         loop {
             let mut rows = Vec::new();
-            self.cold
-                .scan_cells(&[slice], after.as_deref(), SNAPSHOT_CELLS, &mut rows)?;
+            self.cold.scan_cells(&[slice], after.as_deref(), SNAPSHOT_CELLS, &mut rows)?;
             for (bytes, cell) in &rows {
                 let key = CellKey::read(bytes);
-                let (table, key) = key
-                    .and_then(|key| Some((self.table_of(key.table)?, key)))
-                    .ok_or_else(|| {
+                let (table, key) =
+                    key.and_then(|key| Some((self.table_of(key.table)?, key))).ok_or_else(|| {
                         ColdError::Damaged("a cell on disk belongs to no window table".to_owned())
                     })?;
-                f(CellRow {
-                    key: key.key,
-                    table,
-                    start: key.start,
-                    cell: *cell,
-                });
+                f(CellRow { key: key.key, table, start: key.start, cell: *cell });
             }
             match rows.pop() {
                 Some((last, _)) => after = Some(last),
@@ -126,11 +106,7 @@ impl CellStore {
 
     /// A window that was expired gets cells again: the next expiry must cover it once more.
     pub(super) fn reopen_before(&mut self, table: Table, start: TimestampMs) {
-        if self
-            .expired_before
-            .get(&table)
-            .is_some_and(|end| start < *end)
-        {
+        if self.expired_before.get(&table).is_some_and(|end| start < *end) {
             self.expired_before.remove(&table);
         }
     }

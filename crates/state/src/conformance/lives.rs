@@ -22,25 +22,17 @@ fn live(host: &mut dyn Host) -> (Vec<Sighting>, Vec<(Vec<u8>, Cell)>) {
     let mut seen = SeenStore::new(Arc::clone(&cold));
     let mut random = 1u64;
     let mut next = |below: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % below
     };
     let mut store = CellStore::open(Arc::clone(&cold), &["1m"], 0).unwrap();
     for round in 0..60u64 {
-        let ids: Vec<_> = (0..200)
-            .map(|_| entries_id(next(4000), next(2) as u32))
-            .collect();
+        let ids: Vec<_> = (0..200).map(|_| entries_id(next(4000), next(2) as u32)).collect();
         seen.sight(&ids, &mut said).unwrap();
         let named: Vec<CellId> = (0..50)
             .map(|_| {
                 let counter = store.intern(&next(300).to_le_bytes());
-                CellId {
-                    table: Table(0),
-                    start: TimestampMs((round / 10) as i64 * 60),
-                    counter,
-                }
+                CellId { table: Table(0), start: TimestampMs((round / 10) as i64 * 60), counter }
             })
             .collect();
         store.load(&named).unwrap();
@@ -56,20 +48,13 @@ fn live(host: &mut dyn Host) -> (Vec<Sighting>, Vec<(Vec<u8>, Cell)>) {
         seen.forget(round.saturating_sub(8));
         seen.commit().unwrap();
         store.commit();
-        store
-            .expire(Table(0), TimestampMs((round as i64 / 10 - 3) * 60))
-            .unwrap();
+        store.expire(Table(0), TimestampMs((round as i64 / 10 - 3) * 60)).unwrap();
         store.flush(&round.to_le_bytes()).unwrap();
         store.evict().unwrap();
         if next(8) == 0 {
             cold.flush().unwrap();
             drop((seen, store));
-            let list: Vec<Bucket> = cold
-                .buckets()
-                .unwrap()
-                .iter()
-                .map(|found| found.bucket)
-                .collect();
+            let list: Vec<Bucket> = cold.buckets().unwrap().iter().map(|found| found.bucket).collect();
             cold = host.crash().open(TASK).unwrap();
             seen = SeenStore::new(Arc::clone(&cold));
             assert_eq!(seen.adopt(&list).unwrap(), []);
@@ -78,9 +63,7 @@ fn live(host: &mut dyn Host) -> (Vec<Sighting>, Vec<(Vec<u8>, Cell)>) {
     }
     store.flush(b"end").unwrap();
     for slice in 0..HASH_SLICES {
-        store
-            .snapshot(slice, &mut |row| cells.push((row.key.to_vec(), row.cell)))
-            .unwrap();
+        store.snapshot(slice, &mut |row| cells.push((row.key.to_vec(), row.cell))).unwrap();
     }
     (said, cells)
 }

@@ -61,16 +61,9 @@ pub(crate) fn brokers(given_by: &str, brokers: &Placed<String>, report: &mut Rep
     if refuses_embedded(given_by, brokers, report) {
         return;
     }
-    let mut bad = brokers
-        .value
-        .split(',')
-        .enumerate()
-        .filter(|(_, address)| !is_broker(address.trim()));
+    let mut bad = brokers.value.split(',').enumerate().filter(|(_, address)| !is_broker(address.trim()));
     if let Some((at, _)) = bad.next() {
-        let message = format!(
-            "`{given_by}`: address {} is not a host and port",
-            at.saturating_add(1)
-        );
+        let message = format!("`{given_by}`: address {} is not a host and port", at.saturating_add(1));
         let help = "write \"host:port\", and commas between several: \"kafka1:9092,kafka2:9092\"";
         report.add(brokers.at, Code::BadAddress, message, help);
     }
@@ -129,11 +122,9 @@ fn listen(written: &Written, report: &mut Report<'_>) {
         return;
     };
     if listen.value.parse::<SocketAddr>().is_err() {
-        let message = format!(
-            "`http.listen` is {:?}, which is not an IP address and port",
-            listen.value
-        );
-        let help = "write \"127.0.0.1:0\" for any free port, or \"0.0.0.0:8080\" to be reached from elsewhere";
+        let message = format!("`http.listen` is {:?}, which is not an IP address and port", listen.value);
+        let help =
+            "write \"127.0.0.1:0\" for any free port, or \"0.0.0.0:8080\" to be reached from elsewhere";
         report.add(listen.at, Code::BadAddress, message, help);
     }
 }
@@ -142,51 +133,23 @@ fn registry(written: &Written, report: &mut Report<'_>) {
     let Some(registry) = &written.registry else {
         return;
     };
-    let rest = ["http://", "https://"]
-        .iter()
-        .find_map(|scheme| registry.value.strip_prefix(scheme));
+    let rest = ["http://", "https://"].iter().find_map(|scheme| registry.value.strip_prefix(scheme));
     if !rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace)) {
         let help = "write something like \"http://localhost:8081\"";
-        report.add(
-            registry.at,
-            Code::BadAddress,
-            "`schemas.registry` is not a URL",
-            help,
-        );
+        report.add(registry.at, Code::BadAddress, "`schemas.registry` is not a URL", help);
     }
 }
 
 fn left_out(written: &Written, report: &mut Report<'_>) {
-    if let Some(format) = written
-        .output_format
-        .as_ref()
-        .filter(|format| format.value != "json")
-    {
-        let message = format!(
-            "`output.format` is \"{}\", which is not in this version",
-            format.value
-        );
-        report.add(
-            format.at,
-            Code::JsonOnly,
-            message,
-            "write \"json\", or leave it out",
-        );
+    if let Some(format) = written.output_format.as_ref().filter(|format| format.value != "json") {
+        let message = format!("`output.format` is \"{}\", which is not in this version", format.value);
+        report.add(format.at, Code::JsonOnly, message, "write \"json\", or leave it out");
     }
     for namespace in &written.namespaces {
-        if let Some(clearable) = namespace
-            .clearable
-            .as_ref()
-            .filter(|clearable| clearable.value)
-        {
+        if let Some(clearable) = namespace.clearable.as_ref().filter(|clearable| clearable.value) {
             let name = suggest::quoted(&namespace.name.value);
             let message = format!("`namespace.{name}.clearable`: clears are not in this version");
-            report.add(
-                clearable.at,
-                Code::NoClear,
-                message,
-                "write false, or leave it out",
-            );
+            report.add(clearable.at, Code::NoClear, message, "write false, or leave it out");
         }
     }
 }

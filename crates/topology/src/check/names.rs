@@ -29,16 +29,11 @@ const DIMENSIONS_LIMIT: usize = 8;
 /// The most inputs.
 const INPUTS_LIMIT: usize = 64;
 /// Suffixes of the topics that an app has or will have (contract §1).
-const OWN_SUFFIXES: [&str; 10] = [
-    "entries", "deltas", "state", "windows", "counts", "ledger", "dlq", "late", "retry", "parked",
-];
+const OWN_SUFFIXES: [&str; 10] =
+    ["entries", "deltas", "state", "windows", "counts", "ledger", "dlq", "late", "retry", "parked"];
 /// Kafka's own topics.
-const KAFKA_TOPICS: [&str; 4] = [
-    "__consumer_offsets",
-    "__transaction_state",
-    "__share_group_state",
-    "__cluster_metadata",
-];
+const KAFKA_TOPICS: [&str; 4] =
+    ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"];
 
 /// Checks all names.
 pub(super) fn check(written: &Written, report: &mut Report<'_>) {
@@ -71,33 +66,19 @@ fn inputs(written: &Written, report: &mut Report<'_>) {
         let help = "write a table like [input.events]: it reads the topic `events`";
         report.add(at, Code::Missing, "there is no input", help);
     }
-    too_many(
-        &written.inputs,
-        |input| &input.name,
-        INPUTS_LIMIT,
-        "inputs",
-        report,
-    );
+    too_many(&written.inputs, |input| &input.name, INPUTS_LIMIT, "inputs", report);
     for input in &written.inputs {
         // Its topic's name is judged below; as the topic it is the stricter one.
         if input.topic.written {
             table_name("input", &input.name, report);
         }
     }
-    clashes(
-        written.inputs.iter().map(|input| &input.name),
-        "input",
-        report,
-    );
+    clashes(written.inputs.iter().map(|input| &input.name), "input", report);
 }
 
 fn topics(written: &Written, report: &mut Report<'_>) {
     let mut seen: HashMap<String, &str> = HashMap::new();
-    let own: HashMap<String, String> = written
-        .app
-        .iter()
-        .flat_map(|app| own_topics(&app.value))
-        .collect();
+    let own: HashMap<String, String> = written.app.iter().flat_map(|app| own_topics(&app.value)).collect();
     for input in &written.inputs {
         let (topic, at) = (&input.topic.value, input.topic.at);
         let alike = collision_name(topic);
@@ -113,19 +94,12 @@ fn topics(written: &Written, report: &mut Report<'_>) {
                 "input `{}` reads the topic {topic}, but `{name}` is the app's own",
                 input.name.value
             );
-            report.add(
-                at,
-                Code::OwnTopic,
-                message,
-                "read another topic, or give the app another name",
-            );
+            report.add(at, Code::OwnTopic, message, "read another topic, or give the app another name");
         } else if let Some(first) = seen.get(alike.as_str()) {
             let message = if *first == topic.as_str() {
                 format!("the topic {topic} is read by two inputs")
             } else {
-                format!(
-                    "Kafka cannot hold both topics {first} and {topic}: '.' and '_' are the same to it"
-                )
+                format!("Kafka cannot hold both topics {first} and {topic}: '.' and '_' are the same to it")
             };
             report.add(at, Code::SharedTopic, message, "keep one of the two");
         }
@@ -137,11 +111,7 @@ fn from(written: &Written, report: &mut Report<'_>) {
     let Some(from) = &written.intake.from else {
         return;
     };
-    let known: Vec<&str> = written
-        .inputs
-        .iter()
-        .map(|input| input.name.value.as_str())
-        .collect();
+    let known: Vec<&str> = written.inputs.iter().map(|input| input.name.value.as_str()).collect();
     let set: HashSet<&str> = known.iter().copied().collect();
     let mut seen: HashSet<&str> = HashSet::new();
     for name in &from.value {
@@ -151,12 +121,7 @@ fn from(written: &Written, report: &mut Report<'_>) {
             report.add(name.at, Code::NameClash, message, "name it once");
         } else if !set.contains(text) && written.inputs_at.is_some() {
             let message = format!("`stage.intake.from` names {text:?}, but there is no such input");
-            report.add(
-                name.at,
-                Code::UnknownInput,
-                message,
-                unknown_input_help(text, &known),
-            );
+            report.add(name.at, Code::UnknownInput, message, unknown_input_help(text, &known));
         }
     }
     for input in &written.inputs {
@@ -185,12 +150,7 @@ fn namespaces(written: &Written, report: &mut Report<'_>) {
         let length = namespace.name.value.len();
         if !(1..=NAMESPACE_LIMIT).contains(&length) {
             let message = format!("the name of a namespace has {length} bytes");
-            report.add(
-                namespace.name.at,
-                Code::BadName,
-                message,
-                "use 1 to 256 bytes",
-            );
+            report.add(namespace.name.at, Code::BadName, message, "use 1 to 256 bytes");
         }
     }
 }
@@ -199,13 +159,7 @@ fn dimensions(written: &Written, report: &mut Report<'_>) {
     let Some(dimensions) = &written.count.dimensions else {
         return;
     };
-    too_many(
-        &dimensions.value,
-        |name| name,
-        DIMENSIONS_LIMIT,
-        "dimensions",
-        report,
-    );
+    too_many(&dimensions.value, |name| name, DIMENSIONS_LIMIT, "dimensions", report);
     for name in &dimensions.value {
         let text = name.value.as_str();
         let first = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -214,10 +168,7 @@ fn dimensions(written: &Written, report: &mut Report<'_>) {
             let message = format!("dimension {text:?} cannot be the name of a column");
             let help = "use letters, digits and '_', at most 63, and no digit in front";
             report.add(name.at, Code::BadName, message, help);
-        } else if RESERVED_FIELDS
-            .iter()
-            .any(|field| field.eq_ignore_ascii_case(text))
-        {
+        } else if RESERVED_FIELDS.iter().any(|field| field.eq_ignore_ascii_case(text)) {
             let message = format!("dimension {text:?} is named like a field of our own rows");
             let help = format!("give it another name, as \"event_{text}\"");
             report.add(name.at, Code::ReservedDimension, message, help);
@@ -232,13 +183,7 @@ fn windows(written: &Written, report: &mut Report<'_>) {
         let help = "write a table [stage.count.window.minute] with size = \"1m\"";
         report.add(at, Code::Missing, "there is no window", help);
     }
-    too_many(
-        windows,
-        |window| &window.name,
-        WINDOWS_LIMIT,
-        "windows",
-        report,
-    );
+    too_many(windows, |window| &window.name, WINDOWS_LIMIT, "windows", report);
     for window in windows {
         table_name("window", &window.name, report);
     }
@@ -252,18 +197,13 @@ fn table_name(noun: &str, name: &Placed<String>, report: &mut Report<'_>) {
         && text.chars().all(is_topic_char);
     if !good {
         let message = format!("{noun} {text:?}: this cannot be its name");
-        let help =
-            "use letters, digits, '.', '_' and '-', at most 63, with a letter or digit in front";
+        let help = "use letters, digits, '.', '_' and '-', at most 63, with a letter or digit in front";
         report.add(name.at, Code::BadName, message, help);
     }
 }
 
 /// Reports names that are the same when upper and lower case are.
-fn clashes<'a>(
-    names: impl Iterator<Item = &'a Placed<String>>,
-    noun: &str,
-    report: &mut Report<'_>,
-) {
+fn clashes<'a>(names: impl Iterator<Item = &'a Placed<String>>, noun: &str, report: &mut Report<'_>) {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for name in names {
         let text = name.value.as_str();
@@ -273,14 +213,8 @@ fn clashes<'a>(
                 report.add(name.at, Code::NameClash, message, "name it once");
             }
             Some(first) => {
-                let message =
-                    format!("{noun} {text:?} differs from {first:?} only in upper and lower case");
-                report.add(
-                    name.at,
-                    Code::NameClash,
-                    message,
-                    "give one of them another name",
-                );
+                let message = format!("{noun} {text:?} differs from {first:?} only in upper and lower case");
+                report.add(name.at, Code::NameClash, message, "give one of them another name");
             }
             None => {
                 seen.insert(text.to_ascii_lowercase(), text);
@@ -298,12 +232,7 @@ fn too_many<T>(
 ) {
     if let Some(extra) = list.get(limit) {
         let message = format!("there are {} {noun}, more than {limit}", list.len());
-        report.add(
-            name(extra).at,
-            Code::TooMany,
-            message,
-            "remove some, or run a second app for them",
-        );
+        report.add(name(extra).at, Code::TooMany, message, "remove some, or run a second app for them");
     }
 }
 

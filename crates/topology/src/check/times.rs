@@ -38,10 +38,7 @@ fn remember(written: &Written, report: &mut Report<'_>) {
             duration_text(remember.value),
             duration_text(needed_ms),
         );
-        let help = format!(
-            "write at least \"{}\", or leave it out",
-            duration_text(needed_ms)
-        );
+        let help = format!("write at least \"{}\", or leave it out", duration_text(needed_ms));
         report.add(remember.at, Code::RememberTooShort, message, help);
     }
 }
@@ -52,11 +49,7 @@ fn slice(written: &Written, report: &mut Report<'_>) {
         return;
     };
     if count.slice_ms.is_none() && slice.ms() < SLICE_MIN_MS {
-        let Some(at) = count
-            .windows
-            .first()
-            .and_then(|window| window.size_ms.as_ref())
-        else {
+        let Some(at) = count.windows.first().and_then(|window| window.size_ms.as_ref()) else {
             return;
         };
         let message = format!(
@@ -64,12 +57,7 @@ fn slice(written: &Written, report: &mut Report<'_>) {
             duration_text(slice.ms()),
             duration_text(SLICE_MIN_MS),
         );
-        report.add(
-            at.at,
-            Code::SliceMismatch,
-            message,
-            "make every size a multiple of a second",
-        );
+        report.add(at.at, Code::SliceMismatch, message, "make every size a multiple of a second");
         return;
     }
     for window in &count.windows {
@@ -100,10 +88,7 @@ fn grace(written: &Written, window: &Window, report: &mut Report<'_>) {
             duration_text(grace.value),
             duration_text(accept.value),
         );
-        let help = format!(
-            "write at most \"{}\", or raise `accept`",
-            duration_text(accept.value)
-        );
+        let help = format!("write at most \"{}\", or raise `accept`", duration_text(accept.value));
         report.add(grace.at, Code::GraceTooLong, message, help);
     }
 }
@@ -115,13 +100,7 @@ fn keep(written: &Written, report: &mut Report<'_>) {
     };
     let needed = |window: &Window| -> Option<(i64, usize)> {
         let (size, grace) = (window.size_ms.as_ref()?, window.grace_ms.as_ref()?);
-        Some((
-            accept
-                .value
-                .saturating_add(grace.value)
-                .saturating_add(size.value),
-            size.at,
-        ))
+        Some((accept.value.saturating_add(grace.value).saturating_add(size.value), size.at))
     };
     let Some((needed_ms, size_at)) = written.count.windows.iter().filter_map(needed).max() else {
         return;
@@ -134,19 +113,14 @@ fn keep(written: &Written, report: &mut Report<'_>) {
         );
         // A default has no place of its own: the window that asks for more has.
         let at = if keep.written { keep.at } else { size_at };
-        let help = format!(
-            "write keep = \"{}\" or more in [stage.count]",
-            duration_text(needed_ms)
-        );
+        let help = format!("write keep = \"{}\" or more in [stage.count]", duration_text(needed_ms));
         report.add(at, Code::KeepTooShort, message, help);
     }
 }
 
 fn commit(written: &Written, report: &mut Report<'_>) {
     let engine = &written.engine;
-    let (Some(interval), Some(timeout)) =
-        (&engine.commit_interval_ms, &engine.transaction_timeout_ms)
-    else {
+    let (Some(interval), Some(timeout)) = (&engine.commit_interval_ms, &engine.transaction_timeout_ms) else {
         return;
     };
     let most_ms = timeout.value / INTERVALS_IN_TRANSACTION;
@@ -156,16 +130,8 @@ fn commit(written: &Written, report: &mut Report<'_>) {
             duration_text(interval.value),
             duration_text(timeout.value),
         );
-        let help = format!(
-            "write at most \"{}\", or raise transaction_timeout",
-            duration_text(most_ms)
-        );
-        report.add(
-            written_of(interval, timeout),
-            Code::CommitTooSlow,
-            message,
-            help,
-        );
+        let help = format!("write at most \"{}\", or raise transaction_timeout", duration_text(most_ms));
+        report.add(written_of(interval, timeout), Code::CommitTooSlow, message, help);
     }
 }
 
@@ -186,9 +152,5 @@ fn retries(written: &Written, report: &mut Report<'_>) {
 
 /// The place of the first one that is written: a default cannot be pointed at.
 fn written_of<T>(first: &Placed<T>, second: &Placed<T>) -> usize {
-    if first.written || !second.written {
-        first.at
-    } else {
-        second.at
-    }
+    if first.written || !second.written { first.at } else { second.at }
 }

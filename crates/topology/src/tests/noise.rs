@@ -11,9 +11,7 @@ use crate::{Source, compile};
 
 /// Lines of a topology, right and wrong, and noise.
 fn line() -> impl Strategy<Value = String> {
-    let parts = CASES
-        .iter()
-        .flat_map(|(tail, _)| tail.lines().map(str::to_owned));
+    let parts = CASES.iter().flat_map(|(tail, _)| tail.lines().map(str::to_owned));
     prop_oneof![
         3 => prop::sample::select(parts.collect::<Vec<_>>()),
         1 => prop::sample::select(minimal(HEAD, "").lines().map(str::to_owned).collect::<Vec<_>>()),
@@ -24,27 +22,15 @@ fn line() -> impl Strategy<Value = String> {
 
 /// Asks for everything that can be asked of a text.
 fn survives(bytes: &[u8]) {
-    let found = compile(
-        bytes,
-        Source::of(Path::new("t")),
-        &FakeEnvironment::default(),
-    );
+    let found = compile(bytes, Source::of(Path::new("t")), &FakeEnvironment::default());
     match found {
         Ok(found) => {
             let _ = (crate::graph::ascii(&found), crate::graph::mermaid(&found));
-            let _ = (
-                crate::topics::specs(&found),
-                crate::topics::check(&found, &[]),
-            );
+            let _ = (crate::topics::specs(&found), crate::topics::check(&found, &[]));
         }
         Err(problems) => {
             assert!(!problems.as_slice().is_empty());
-            assert!(
-                problems
-                    .as_slice()
-                    .iter()
-                    .all(|problem| problem.line > 0 && problem.column > 0)
-            );
+            assert!(problems.as_slice().iter().all(|problem| problem.line > 0 && problem.column > 0));
             assert!(!problems.to_string().is_empty());
         }
     }

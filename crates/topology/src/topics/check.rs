@@ -33,11 +33,7 @@ pub fn check(deployment: &Deployment, found: &[FoundTopic]) -> Vec<TopicProblem>
     let entries = look(&deployment.names.entries).map(|topic| topic.partitions);
     let mut problems = Vec::new();
     for spec in specs(deployment) {
-        let check = Check {
-            deployment,
-            spec: &spec,
-            entries,
-        };
+        let check = Check { deployment, spec: &spec, entries };
         match look(&spec.name) {
             None => problems.push(check.problem(
                 Code::TopicMissing,
@@ -80,9 +76,7 @@ impl Check<'_> {
         let fix = match (self.entries, found.cmp(&wanted)) {
             // The file was changed: the number is fixed for the life of the app.
             (Some(entries), _) if found == entries => {
-                format!(
-                    "write partitions = {found} in [stage.count]: it is fixed for the life of an app"
-                )
+                format!("write partitions = {found} in [stage.count]: it is fixed for the life of an app")
             }
             // Tasks own whole partitions of these: new ones take nothing away from the old.
             (_, Ordering::Less) if grows => format!(
@@ -104,21 +98,13 @@ impl Check<'_> {
             self.deployment.kafka.brokers,
             self.spec.name,
             // Commas separate settings, unless they stand in brackets.
-            if wanted.contains(',') {
-                format!("{key}=[{wanted}]")
-            } else {
-                format!("{key}={wanted}")
-            },
+            if wanted.contains(',') { format!("{key}=[{wanted}]") } else { format!("{key}={wanted}") },
         );
         if key == "message.timestamp.type" {
             let what = format!("its records have {found} instead of {wanted} timestamps");
             return self.problem(Code::TopicTimestamps, what, self.timestamp_fix(command));
         }
-        self.problem(
-            Code::TopicSetting,
-            format!("{key} is {found}: {}", wants(key, wanted)),
-            command,
-        )
+        self.problem(Code::TopicSetting, format!("{key} is {found}: {}", wants(key, wanted)), command)
     }
 
     /// An input can be taken as it is; a topic of ours cannot.
@@ -141,12 +127,7 @@ impl Check<'_> {
     }
 
     fn problem(&self, code: Code, what: String, fix: String) -> TopicProblem {
-        TopicProblem {
-            topic: self.spec.name.to_string(),
-            code,
-            what,
-            fix,
-        }
+        TopicProblem { topic: self.spec.name.to_string(), code, what, fix }
     }
 }
 
@@ -175,10 +156,7 @@ fn wants(key: &str, wanted: &str) -> String {
 }
 
 fn words(list: &str) -> BTreeSet<&str> {
-    list.split(',')
-        .map(str::trim)
-        .filter(|word| !word.is_empty())
-        .collect()
+    list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect()
 }
 
 /// A retention, where any negative number means that nothing is deleted.

@@ -108,11 +108,7 @@ pub struct TopicProblem {
 
 impl std::fmt::Display for TopicProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "topic {}: {}: {}\n  help: {}",
-            self.topic, self.code, self.what, self.fix
-        )
+        write!(f, "topic {}: {}: {}\n  help: {}", self.topic, self.code, self.what, self.fix)
     }
 }
 
@@ -120,12 +116,7 @@ impl std::fmt::Display for TopicProblem {
 pub fn specs(deployment: &Deployment) -> Vec<TopicSpec> {
     let Deployment { plan, names, .. } = deployment;
     let entries = plan.entries_partitions;
-    let widest_input = plan
-        .inputs
-        .iter()
-        .map(|input| input.partitions)
-        .max()
-        .unwrap_or(1);
+    let widest_input = plan.inputs.iter().map(|input| input.partitions).max().unwrap_or(1);
     let own = |role, name: &Arc<str>, partitions| TopicSpec {
         name: Arc::clone(name),
         partitions,
@@ -150,10 +141,7 @@ fn input_spec(input: &InputPlan) -> TopicSpec {
     TopicSpec {
         name: Arc::clone(&input.topic),
         partitions: input.partitions,
-        configs: vec![(
-            "message.timestamp.type",
-            timestamp_type(input.append_time).to_owned(),
-        )],
+        configs: vec![("message.timestamp.type", timestamp_type(input.append_time).to_owned())],
         role: Role::Input,
     }
 }
@@ -185,10 +173,9 @@ fn own_configs(role: Role, deployment: &Deployment) -> Vec<(&'static str, String
             ("retention.bytes", text("-1")),
             ("message.timestamp.type", text("CreateTime")),
         ],
-        Role::Counts => vec![
-            ("cleanup.policy", text("compact")),
-            ("message.timestamp.type", text("CreateTime")),
-        ],
+        Role::Counts => {
+            vec![("cleanup.policy", text("compact")), ("message.timestamp.type", text("CreateTime"))]
+        }
         Role::Ledger => vec![
             ("cleanup.policy", text("compact")),
             ("min.compaction.lag.ms", text("0")),
@@ -218,15 +205,9 @@ mod tests {
 
     #[test]
     fn every_topic_of_the_contract_is_there() {
-        let text = minimal(
-            "app = \"shop\"",
-            "[input.clicks]\npartitions = 12\nappend_time = \"record\"",
-        );
+        let text = minimal("app = \"shop\"", "[input.clicks]\npartitions = 12\nappend_time = \"record\"");
         let specs = specs(&deployment(&text));
-        let shape: Vec<_> = specs
-            .iter()
-            .map(|spec| (&*spec.name, spec.partitions, spec.role))
-            .collect();
+        let shape: Vec<_> = specs.iter().map(|spec| (&*spec.name, spec.partitions, spec.role)).collect();
         assert_eq!(
             shape,
             [
@@ -247,11 +228,7 @@ mod tests {
     /// Settings of a topic as one line, so that a change of any is seen here.
     fn settings(specs: &[TopicSpec], name: &str) -> String {
         let spec = specs.iter().find(|spec| &*spec.name == name).unwrap();
-        let list: Vec<_> = spec
-            .configs
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
+        let list: Vec<_> = spec.configs.iter().map(|(key, value)| format!("{key}={value}")).collect();
         list.join(" ")
     }
 
@@ -274,10 +251,7 @@ mod tests {
                 "cleanup.policy=compact,delete retention.ms=604800000 retention.bytes=-1 \
                  message.timestamp.type=CreateTime",
             ),
-            (
-                "shop.counts",
-                "cleanup.policy=compact message.timestamp.type=CreateTime",
-            ),
+            ("shop.counts", "cleanup.policy=compact message.timestamp.type=CreateTime"),
             (
                 "shop.ledger",
                 "cleanup.policy=compact min.compaction.lag.ms=0 min.cleanable.dirty.ratio=0.1 \
@@ -293,8 +267,6 @@ mod tests {
     #[test]
     fn three_copies_need_two_acknowledgements() {
         let text = minimal("app = \"shop\"", "").replace("[kafka]", "[kafka]\nreplication = 3");
-        assert!(
-            settings(&specs(&deployment(&text)), "shop.entries").ends_with("min.insync.replicas=2")
-        );
+        assert!(settings(&specs(&deployment(&text)), "shop.entries").ends_with("min.insync.replicas=2"));
     }
 }

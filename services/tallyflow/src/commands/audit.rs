@@ -55,9 +55,7 @@ pub fn run(context: &Context, args: &AuditArgs) -> Result<ExitCode> {
         ));
         if granted < wait {
             let wait = duration_text(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
-            talk(format!(
-                "warning: rows may be due later than that; --timeout {wait} waits for them"
-            ));
+            talk(format!("warning: rows may be due later than that; --timeout {wait} waits for them"));
         }
         thread::sleep(granted);
         report = recount(context)?;
@@ -79,19 +77,11 @@ fn print(report: &Report, json: bool) -> io::Result<()> {
 /// Whether everything that differs are published rows, in books that are settled.
 fn may_be_unpublished(report: &Report) -> bool {
     let is_of_rows = |kind: DifferenceKind| {
-        use DifferenceKind::{
-            ChoiceDiffers, CountDiffers, RowMissing, RowUnexpected, TotalDiffers,
-        };
-        matches!(
-            kind,
-            RowMissing | RowUnexpected | CountDiffers | ChoiceDiffers | TotalDiffers
-        )
+        use DifferenceKind::{ChoiceDiffers, CountDiffers, RowMissing, RowUnexpected, TotalDiffers};
+        matches!(kind, RowMissing | RowUnexpected | CountDiffers | ChoiceDiffers | TotalDiffers)
     };
     report.outcome() == Outcome::Differences
-        && report
-            .differences
-            .iter()
-            .all(|difference| is_of_rows(difference.kind))
+        && report.differences.iter().all(|difference| is_of_rows(difference.kind))
 }
 
 fn longest_emit(plan: &Plan) -> Duration {
@@ -107,8 +97,8 @@ fn recount(context: &Context) -> Result<Report> {
     let names = &context.deployment.names;
     let connection = context.connect(&context.patience())?;
     let config = config::of(&context.deployment, now_ms());
-    let mut recount = Recount::new(config)
-        .map_err(|error| anyhow!("the recount refuses the topology: {error}"))?;
+    let mut recount =
+        Recount::new(config).map_err(|error| anyhow!("the recount refuses the topology: {error}"))?;
     let mut raw = Raw::new(context, connection);
     let mut ledger = Tail::new(&names.ledger);
     let (mut windows, mut counts) = (Tail::new(&names.windows), Tail::new(&names.counts));
@@ -134,10 +124,7 @@ fn recount(context: &Context) -> Result<Report> {
                 return Ok(recount.finish());
             }
         }
-        let now = (
-            books.progress(),
-            raw.ends().iter().map(|end| end.end).sum::<i64>(),
-        );
+        let now = (books.progress(), raw.ends().iter().map(|end| end.end).sum::<i64>());
         match (&before, &unsettled) {
             (None, Some(why)) => talk(format!("waiting for the stages: {why}")),
             (Some(before), _) if *before != now => moved = Instant::now(),
@@ -158,11 +145,7 @@ mod tests {
 
     fn report(feed: impl FnOnce(&mut Recount)) -> Report {
         let windows = vec![WindowSpec::new("minute", 60_000)];
-        let mut recount = Recount::new(AuditConfig {
-            windows,
-            ..AuditConfig::default()
-        })
-        .unwrap();
+        let mut recount = Recount::new(AuditConfig { windows, ..AuditConfig::default() }).unwrap();
         feed(&mut recount);
         recount.finish()
     }

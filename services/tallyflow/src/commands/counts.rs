@@ -17,12 +17,7 @@ use crate::context::Context;
 /// As [`latest::show`].
 pub fn run(context: &Context, args: &CountsArgs) -> Result<ExitCode> {
     let wanted = Wanted(&args.show);
-    latest::show(
-        context,
-        &context.deployment.names.counts,
-        &args.show,
-        &wanted,
-    )
+    latest::show(context, &context.deployment.names.counts, &args.show, &wanted)
 }
 
 /// Which counters are wanted.
@@ -30,8 +25,7 @@ struct Wanted<'a>(&'a ShowArgs);
 
 impl Filter<CountColumns> for Wanted<'_> {
     fn wants_key(&self, row: &CountColumns) -> bool {
-        let is =
-            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|w| w == found);
+        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|w| w == found);
         is(&self.0.namespace, &row.namespace) && is(&self.0.counter, &row.counter)
     }
 
@@ -67,11 +61,8 @@ impl Row for CountColumns {
 
     fn cells(&self, dimensions: &[String]) -> Vec<String> {
         let mut cells = vec![shown(&self.namespace), shown(&self.counter)];
-        cells.extend(
-            dimensions
-                .iter()
-                .map(|name| self.dimension(name).map_or_else(|| "-".to_owned(), shown)),
-        );
+        cells
+            .extend(dimensions.iter().map(|name| self.dimension(name).map_or_else(|| "-".to_owned(), shown)));
         cells.extend([
             shown(&self.total_exact),
             self.events.to_string(),
@@ -100,18 +91,7 @@ mod tests {
         let dimensions = ["region".to_owned()];
         let cells = row("clicks").cells(&dimensions);
         assert_eq!(cells.len(), CountColumns::columns(&dimensions).len());
-        assert_eq!(
-            cells,
-            [
-                "default",
-                "clicks",
-                "\"\"",
-                "7",
-                "3",
-                "8",
-                "1970-01-01T00:00:01Z"
-            ]
-        );
+        assert_eq!(cells, ["default", "clicks", "\"\"", "7", "3", "8", "1970-01-01T00:00:01Z"]);
     }
 
     #[test]
@@ -128,10 +108,7 @@ mod tests {
             (Some("other"), None, false),
             (None, Some("Clicks"), false),
         ] {
-            assert_eq!(
-                Wanted(&args(namespace, counter)).wants_key(&row("clicks")),
-                right
-            );
+            assert_eq!(Wanted(&args(namespace, counter)).wants_key(&row("clicks")), right);
         }
     }
 }

@@ -39,11 +39,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub fn run(context: &Context, args: &HealthcheckArgs) -> Result<ExitCode> {
     let patience = context.patience();
     let prober = Prober::new(&context.deployment.plan);
-    let mut kafka = if args.settled {
-        Some(Ends::ask(context, &patience)?)
-    } else {
-        None
-    };
+    let mut kafka = if args.settled { Some(Ends::ask(context, &patience)?) } else { None };
     loop {
         let found = match &mut kafka {
             Some(ends) => settled(&prober, ends, &patience)?,
@@ -52,14 +48,7 @@ pub fn run(context: &Context, args: &HealthcheckArgs) -> Result<ExitCode> {
         match found {
             Ok(()) => return said(if args.settled { "settled" } else { "ready" }),
             Err(why) if !args.wait || patience.is_over() => {
-                talk(format!(
-                    "{}: {why}",
-                    if args.settled {
-                        "not settled"
-                    } else {
-                        "not ready"
-                    }
-                ));
+                talk(format!("{}: {why}", if args.settled { "not settled" } else { "not ready" }));
                 return Ok(ExitCode::from(exit::FAILED));
             }
             Err(_) => patience.pause(PAUSE),
@@ -74,15 +63,9 @@ fn said(word: &str) -> Result<ExitCode> {
 }
 
 /// One round; the inner result is the reason.
-fn settled(
-    prober: &Prober,
-    ends: &mut Ends<'_>,
-    patience: &Patience,
-) -> Result<Result<(), String>> {
+fn settled(prober: &Prober, ends: &mut Ends<'_>, patience: &Patience) -> Result<Result<(), String>> {
     let first = prober.look();
-    if let Err(why) =
-        decide::settled(&first).and_then(|()| decide::beyond(&first, "intake", &ends.inputs))
-    {
+    if let Err(why) = decide::settled(&first).and_then(|()| decide::beyond(&first, "intake", &ends.inputs)) {
         return Ok(Err(why));
     }
     let entries = ends.entries(patience)?;
@@ -101,11 +84,7 @@ struct Ends<'a> {
 impl<'a> Ends<'a> {
     fn ask(context: &'a Context, patience: &Patience) -> Result<Self> {
         let admin = context.connect(patience)?;
-        let mut ends = Self {
-            context,
-            admin,
-            inputs: Vec::new(),
-        };
+        let mut ends = Self { context, admin, inputs: Vec::new() };
         for input in &context.deployment.plan.inputs {
             let found = ends.of_topic(&input.topic, patience)?;
             ends.inputs.extend(found);
@@ -123,9 +102,7 @@ impl<'a> Ends<'a> {
         let found = patience.ask(|| self.admin.topic_ends(topic));
         let found = found.map_err(|error| self.context.lost(error))?;
         let Some(found) = found else {
-            anyhow::bail!(
-                "the topic {topic} does not exist: create it with tallyflow topics --execute"
-            );
+            anyhow::bail!("the topic {topic} does not exist: create it with tallyflow topics --execute");
         };
         let ends = (0..).zip(found).map(|(partition, ends)| End {
             task: TopicPartition::new(topic, partition).to_string(),

@@ -69,11 +69,7 @@ struct Latest<R> {
 
 impl<R: Row> Latest<R> {
     fn new() -> Self {
-        Self {
-            rows: HashMap::new(),
-            unreadable: 0,
-            first_fault: None,
-        }
+        Self { rows: HashMap::new(), unreadable: 0, first_fault: None }
     }
 
     /// Takes a record; a higher revision wins, of equal ones the later.
@@ -106,8 +102,7 @@ impl<R: Row> Latest<R> {
             Err(error) => {
                 self.unreadable += 1;
                 let place = format!("partition {} offset {}", record.partition, record.offset);
-                self.first_fault
-                    .get_or_insert_with(|| format!("{place}: {error}"));
+                self.first_fault.get_or_insert_with(|| format!("{place}: {error}"));
                 None
             }
         }
@@ -187,20 +182,11 @@ fn follow<R: Row>(
             Seen::Idle => page.flush(),
         };
         if let Some(fault) = latest.first_fault.take() {
-            talk(format!(
-                "warning: a record of {topic} cannot be read: {fault}"
-            ));
+            talk(format!("warning: a record of {topic} cannot be read: {fault}"));
         }
-        if printed.is_ok() {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
+        if printed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    context
-        .kafka
-        .follow_topic(topic, &ReadFrom::Start, &mut each)
-        .map_err(|error| context.lost(error))?;
+    context.kafka.follow_topic(topic, &ReadFrom::Start, &mut each).map_err(|error| context.lost(error))?;
     printed
 }
 
@@ -214,12 +200,7 @@ struct Page<'a> {
 
 impl<'a> Page<'a> {
     fn new(context: &'a Context, json: bool) -> Self {
-        Self {
-            output: Output::new(),
-            json,
-            dimensions: &context.deployment.plan.dimensions,
-            lines: None,
-        }
+        Self { output: Output::new(), json, dimensions: &context.deployment.plan.dimensions, lines: None }
     }
 
     fn print<R: Row>(&mut self, rows: &[Known<R>]) -> Result<()> {
@@ -229,13 +210,9 @@ impl<'a> Page<'a> {
             }
         } else {
             let columns = R::columns(self.dimensions);
-            let cells: Vec<_> = rows
-                .iter()
-                .map(|known| known.row.cells(self.dimensions))
-                .collect();
+            let cells: Vec<_> = rows.iter().map(|known| known.row.cells(self.dimensions)).collect();
             self.lines = Some(Lines::below(&columns, cells.iter(), is_terminal()));
-            self.output
-                .text(&whole(&columns, cells.into_iter(), is_terminal()))?;
+            self.output.text(&whole(&columns, cells.into_iter(), is_terminal()))?;
         }
         self.flush()
     }
@@ -243,9 +220,7 @@ impl<'a> Page<'a> {
     /// A row that came later; handed over when there is a pause.
     fn one<R: Row>(&mut self, row: &R, json: &[u8]) -> Result<()> {
         match &self.lines {
-            Some(lines) if !self.json => {
-                self.output.line(lines.line(&row.cells(self.dimensions)))?
-            }
+            Some(lines) if !self.json => self.output.line(lines.line(&row.cells(self.dimensions)))?,
             _ => self.output.line(json)?,
         }
         Ok(())
@@ -305,9 +280,7 @@ mod tests {
         for known in &rows {
             assert_eq!(columns::count(&known.json).unwrap(), known.row);
         }
-        rows.into_iter()
-            .map(|known| (known.row.counter, known.row.revision, known.row.events))
-            .collect()
+        rows.into_iter().map(|known| (known.row.counter, known.row.revision, known.row.events)).collect()
     }
 
     #[test]
@@ -340,11 +313,6 @@ mod tests {
         let records = [("a", Some(b"{".to_vec())), ("b", Some(b"7".to_vec()))];
         let latest = latest(&records, &Only("", 0));
         assert_eq!(latest.unreadable, 2);
-        assert!(
-            latest
-                .first_fault
-                .unwrap()
-                .starts_with("partition 1 offset 0: not a row of counts")
-        );
+        assert!(latest.first_fault.unwrap().starts_with("partition 1 offset 0: not a row of counts"));
     }
 }

@@ -38,19 +38,12 @@ pub fn run(context: &Context, args: &SendArgs) -> Result<ExitCode> {
     let mut lines = open(&args.file)?;
     let patience = context.patience();
     let mut admin = context.connect(&patience)?;
-    let found = patience
-        .ask(|| admin.topics(&[&topic]))
-        .map_err(|error| context.lost(error))?;
+    let found = patience.ask(|| admin.topics(&[&topic])).map_err(|error| context.lost(error))?;
     if found.into_iter().flatten().next().is_none() {
-        anyhow::bail!(
-            "the topic {topic} does not exist: create it with tallyflow topics --execute"
-        );
+        anyhow::bail!("the topic {topic} does not exist: create it with tallyflow topics --execute");
     }
     drop(admin);
-    let producer = context
-        .kafka
-        .producer()
-        .map_err(|error| context.lost(error))?;
+    let producer = context.kafka.producer().map_err(|error| context.lost(error))?;
     let mut sending = Sending {
         context,
         topic: &topic,
@@ -64,11 +57,7 @@ pub fn run(context: &Context, args: &SendArgs) -> Result<ExitCode> {
     talk(sending.tally.last_words(&topic));
     sent.and(finished)?;
     let failed = sending.tally.failed > 0;
-    Ok(if failed {
-        ExitCode::from(exit::FAILED)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if failed { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS })
 }
 
 /// The topic of an input; of the only one where none is named.
@@ -82,14 +71,8 @@ fn input_topic(context: &Context, name: Option<&str>) -> Result<String, Usage> {
     let names: Vec<&str> = inputs.iter().map(|input| &*input.name).collect();
     match (found, name) {
         (Some(input), _) => Ok(input.topic.to_string()),
-        (None, Some(name)) => Err(Usage(format!(
-            "there is no input {name}; there is {}",
-            names.join(", ")
-        ))),
-        (None, None) => Err(Usage(format!(
-            "choose one with --input: {}",
-            names.join(", ")
-        ))),
+        (None, Some(name)) => Err(Usage(format!("there is no input {name}; there is {}", names.join(", ")))),
+        (None, None) => Err(Usage(format!("choose one with --input: {}", names.join(", ")))),
     }
 }
 
@@ -123,9 +106,7 @@ impl Tally {
     fn warn(&mut self, line: u64, why: &str) {
         self.not_json += 1;
         if self.not_json <= SAID {
-            talk(format!(
-                "warning: line {line} is not JSON and was sent as it is: {why}"
-            ));
+            talk(format!("warning: line {line} is not JSON and was sent as it is: {why}"));
         }
     }
 
@@ -171,12 +152,7 @@ impl Sending<'_> {
             self.tally.warn(at, &error.to_string());
             None
         });
-        match self.producer.send(
-            self.topic,
-            key.as_deref().map(str::as_bytes),
-            Some(line),
-            &[],
-        ) {
+        match self.producer.send(self.topic, key.as_deref().map(str::as_bytes), Some(line), &[]) {
             Ok(()) => self.waiting.push(at),
             // The client's queue stayed full: nothing is going out any more.
             Err(error) if error.reaction == Reaction::Retry => {
@@ -184,11 +160,7 @@ impl Sending<'_> {
             }
             Err(error) => self.tally.fail(&format!("line {at}: {}", error.message)),
         }
-        if self.waiting.len() >= CHUNK {
-            self.collect()
-        } else {
-            Ok(())
-        }
+        if self.waiting.len() >= CHUNK { self.collect() } else { Ok(()) }
     }
 
     /// Waits for what was handed over and counts it.
@@ -215,9 +187,7 @@ impl Sending<'_> {
 
 /// The line of a record, by its number over the producer's life.
 fn line_of(waiting: &[u64], reported: u64, number: u64) -> u64 {
-    let at = number
-        .checked_sub(reported)
-        .and_then(|at| usize::try_from(at).ok());
+    let at = number.checked_sub(reported).and_then(|at| usize::try_from(at).ok());
     at.and_then(|at| waiting.get(at)).copied().unwrap_or(0)
 }
 
@@ -321,19 +291,9 @@ mod tests {
 
     #[test]
     fn the_last_words_count() {
-        let mut tally = Tally {
-            acknowledged: 1,
-            ..Tally::default()
-        };
+        let mut tally = Tally { acknowledged: 1, ..Tally::default() };
         assert_eq!(tally.last_words("events"), "1 record sent to events");
-        tally = Tally {
-            acknowledged: 5,
-            failed: 2,
-            not_json: 1,
-        };
-        assert_eq!(
-            tally.last_words("events"),
-            "5 records sent to events, 1 of them not JSON; 2 failed"
-        );
+        tally = Tally { acknowledged: 5, failed: 2, not_json: 1 };
+        assert_eq!(tally.last_words("events"), "5 records sent to events, 1 of them not JSON; 2 failed");
     }
 }

@@ -18,34 +18,20 @@ pub struct Column {
 impl Column {
     /// A column of texts.
     pub fn text(name: &str) -> Self {
-        Self {
-            name: shown(name),
-            is_number: false,
-        }
+        Self { name: shown(name), is_number: false }
     }
 
     /// A column of numbers, aligned to the right.
     pub fn number(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            is_number: true,
-        }
+        Self { name: name.to_owned(), is_number: true }
     }
 }
 
 /// A whole table, its heading included.
-pub fn whole(
-    columns: &[Column],
-    rows: impl Iterator<Item = Vec<String>>,
-    terminal: bool,
-) -> String {
+pub fn whole(columns: &[Column], rows: impl Iterator<Item = Vec<String>>, terminal: bool) -> String {
     let mut table = Table::new();
     table
-        .load_preset(if terminal {
-            presets::UTF8_HORIZONTAL_ONLY
-        } else {
-            presets::NOTHING
-        })
+        .load_preset(if terminal { presets::UTF8_HORIZONTAL_ONLY } else { presets::NOTHING })
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(columns.iter().map(|column| &column.name))
         .add_rows(rows);
@@ -82,10 +68,8 @@ impl Lines {
         terminal: bool,
     ) -> Self {
         let width = |text: &String| text.chars().count();
-        let mut columns: Vec<_> = columns
-            .iter()
-            .map(|column| (width(&column.name), column.is_number))
-            .collect();
+        let mut columns: Vec<_> =
+            columns.iter().map(|column| (width(&column.name), column.is_number)).collect();
         for row in rows {
             for (column, cell) in columns.iter_mut().zip(row) {
                 column.0 = column.0.max(width(cell));
@@ -101,11 +85,7 @@ impl Lines {
         let columns = self.columns.iter().copied().chain(iter::repeat((0, false)));
         let mut line = String::new();
         for (cell, (width, is_number)) in cells.iter().zip(columns) {
-            line += &if is_number {
-                format!("{cell:>width$}")
-            } else {
-                format!("{cell:<width$}")
-            };
+            line += &if is_number { format!("{cell:>width$}") } else { format!("{cell:<width$}") };
             line += self.gap;
         }
         line.truncate(line.trim_end().len());
@@ -150,11 +130,7 @@ mod tests {
     use super::*;
 
     fn columns() -> Vec<Column> {
-        vec![
-            Column::text("counter"),
-            Column::number("sum"),
-            Column::text("state"),
-        ]
+        vec![Column::text("counter"), Column::number("sum"), Column::text("state")]
     }
 
     fn rows() -> Vec<Vec<String>> {
@@ -166,24 +142,14 @@ mod tests {
     #[test]
     fn elsewhere_a_table_is_columns_and_blanks() {
         let text = whole(&columns(), rows().into_iter(), false);
-        assert_eq!(
-            text,
-            "counter    sum  state\nclicks       5  final\né        -1234  update\n"
-        );
-        assert_eq!(
-            whole(&columns(), iter::empty(), false),
-            "counter  sum  state\n"
-        );
+        assert_eq!(text, "counter    sum  state\nclicks       5  final\né        -1234  update\n");
+        assert_eq!(whole(&columns(), iter::empty(), false), "counter  sum  state\n");
     }
 
     #[test]
     fn on_a_terminal_the_heading_is_underlined() {
         let text = whole(&columns(), rows().into_iter(), true);
-        assert_eq!(
-            text.lines().filter(|line| line.starts_with('═')).count(),
-            1,
-            "{text}"
-        );
+        assert_eq!(text.lines().filter(|line| line.starts_with('═')).count(), 1, "{text}");
         assert_eq!(text.lines().count(), 6, "{text}");
         assert!(!text.contains('\u{1b}'));
     }

@@ -43,9 +43,7 @@ pub fn run(context: &Context, args: &TopicsArgs) -> Result<ExitCode> {
     let before = Survey::take(deployment, &mut admin, &patience).map_err(|e| context.lost(e))?;
     let missing = before.missing().count() as u64;
     let (missing_are, after) = if args.execute && missing > 0 {
-        before
-            .create_missing(deployment, &mut admin, &patience)
-            .map_err(|error| context.lost(error))?;
+        before.create_missing(deployment, &mut admin, &patience).map_err(|error| context.lost(error))?;
         let after = Survey::take(deployment, &mut admin, &patience).map_err(|e| context.lost(e))?;
         (Missing::Created, after)
     } else {
@@ -54,40 +52,20 @@ pub fn run(context: &Context, args: &TopicsArgs) -> Result<ExitCode> {
     let mut output = Output::new();
     let text = shown(&before, &after, missing_are, deployment.kafka.replication);
     forgive_closed(output.text(&text).and_then(|()| output.flush()))?;
-    talk(last_words(
-        missing,
-        missing_are,
-        after.problems.len() as u64,
-    ));
-    let done =
-        after.problems.is_empty() && (missing_are == Missing::Planned || after.absent.is_empty());
-    Ok(if done {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(exit::FAILED)
-    })
+    talk(last_words(missing, missing_are, after.problems.len() as u64));
+    let done = after.problems.is_empty() && (missing_are == Missing::Planned || after.absent.is_empty());
+    Ok(if done { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
 /// Every topic with what is, will be or was done about it; problems are those that remain.
 fn shown(before: &Survey, after: &Survey, missing: Missing, replication: u16) -> String {
-    let width = before
-        .specs
-        .iter()
-        .map(|spec| spec.name.len())
-        .max()
-        .unwrap_or(0);
+    let width = before.specs.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for spec in &before.specs {
-        let problems = after
-            .problems
-            .iter()
-            .filter(|problem| problem.topic == *spec.name);
+        let problems = after.problems.iter().filter(|problem| problem.topic == *spec.name);
         let problems: Vec<String> = problems
             .map(|problem| {
-                format!(
-                    "          {}: {}\n          help: {}\n",
-                    problem.code, problem.what, problem.fix
-                )
+                format!("          {}: {}\n          help: {}\n", problem.code, problem.what, problem.fix)
             })
             .collect();
         let (word, about) = match (before.found(&spec.name), missing) {
@@ -106,9 +84,7 @@ fn shown(before: &Survey, after: &Survey, missing: Missing, replication: u16) ->
 
 fn made(spec: &TopicSpec, replication: u16) -> String {
     let configs = spec.configs.iter();
-    let configs: String = configs
-        .map(|(name, value)| format!(" {name}={value}"))
-        .collect();
+    let configs: String = configs.map(|(name, value)| format!(" {name}={value}")).collect();
     let partitions = number(spec.partitions.into(), "partition");
     format!("{partitions}, replication {replication},{configs}")
 }
@@ -137,19 +113,14 @@ mod tests {
     fn a_dry_run_says_what_would_be_done() {
         let survey = survey(|found| {
             found.retain(|topic| topic.name != "shop.counts");
-            found[4]
-                .configs
-                .insert("retention.ms".to_owned(), "1".to_owned());
+            found[4].configs.insert("retention.ms".to_owned(), "1".to_owned());
         });
         let text = shown(&survey, &survey, Missing::Planned, 3);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "ok      events       4 partitions");
         assert_eq!(lines[4], "mend    shop.windows 8 partitions");
         assert!(lines[5].starts_with("          TF0604: "), "{text}");
-        assert!(
-            lines[6].starts_with("          help: kafka-configs.sh "),
-            "{text}"
-        );
+        assert!(lines[6].starts_with("          help: kafka-configs.sh "), "{text}");
         assert_eq!(
             lines[7],
             "create  shop.counts  8 partitions, replication 3, cleanup.policy=compact \
@@ -162,12 +133,7 @@ mod tests {
         for (missing, are, problems, right) in [
             (0, Missing::Planned, 0, "nothing to create"),
             (1, Missing::Created, 0, "1 topic created"),
-            (
-                0,
-                Missing::Planned,
-                2,
-                "nothing to create; 2 problems to mend",
-            ),
+            (0, Missing::Planned, 2, "nothing to create; 2 problems to mend"),
             (
                 9,
                 Missing::Planned,

@@ -29,44 +29,25 @@ fn summary(deployment: &Deployment) -> String {
     let plan = &deployment.plan;
     let inputs: Vec<&str> = plan.inputs.iter().map(|input| &*input.topic).collect();
     let windows: Vec<String> = plan.windows.iter().map(window).collect();
-    let dimensions = if plan.dimensions.is_empty() {
-        "none".to_owned()
-    } else {
-        plan.dimensions.join(", ")
-    };
+    let dimensions = if plan.dimensions.is_empty() { "none".to_owned() } else { plan.dimensions.join(", ") };
     let lines = [
         ("app", plan.app.clone()),
         ("brokers", deployment.kafka.brokers.clone()),
         ("inputs", inputs.join(", ")),
         ("windows", windows.join(", ")),
         ("dimensions", dimensions),
-        (
-            "entries",
-            number(plan.entries_partitions.into(), "partition"),
-        ),
-        (
-            "accepts",
-            format!("events up to {} old", duration_text(plan.limits.accept_ms)),
-        ),
-        (
-            "remembers",
-            format!("ids for {}", duration_text(plan.limits.remember_ms)),
-        ),
+        ("entries", number(plan.entries_partitions.into(), "partition")),
+        ("accepts", format!("events up to {} old", duration_text(plan.limits.accept_ms))),
+        ("remembers", format!("ids for {}", duration_text(plan.limits.remember_ms))),
         ("state", plan.engine.state_dir.display().to_string()),
     ];
-    let text = lines
-        .iter()
-        .map(|(name, value)| format!("  {name:<11} {value}\n"));
+    let text = lines.iter().map(|(name, value)| format!("  {name:<11} {value}\n"));
     text.collect()
 }
 
 fn window(window: &WindowPlan) -> String {
     let size = duration_text(window.size.ms());
-    if *window.name == *size {
-        size
-    } else {
-        format!("{} ({size})", window.name)
-    }
+    if *window.name == *size { size } else { format!("{} ({size})", window.name) }
 }
 
 #[cfg(test)]

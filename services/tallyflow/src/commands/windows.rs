@@ -24,18 +24,10 @@ pub fn run(context: &Context, args: &WindowsArgs) -> Result<ExitCode> {
     {
         // Rows of a table that was there once may still be there.
         let names: Vec<&str> = tables.iter().map(|table| &*table.name).collect();
-        talk(format!(
-            "warning: the topology has no window {name}; it has {}",
-            names.join(", ")
-        ));
+        talk(format!("warning: the topology has no window {name}; it has {}", names.join(", ")));
     }
     let wanted = Wanted::new(args, now_ms());
-    latest::show(
-        context,
-        &context.deployment.names.windows,
-        &args.show,
-        &wanted,
-    )
+    latest::show(context, &context.deployment.names.windows, &args.show, &wanted)
 }
 
 /// Which windows are wanted.
@@ -57,8 +49,7 @@ impl<'a> Wanted<'a> {
 
 impl Filter<WindowColumns> for Wanted<'_> {
     fn wants_key(&self, row: &WindowColumns) -> bool {
-        let is =
-            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|w| w == found);
+        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|w| w == found);
         is(&self.args.show.namespace, &row.namespace)
             && is(&self.args.show.counter, &row.counter)
             && is(&self.args.window, &row.window)
@@ -67,10 +58,7 @@ impl Filter<WindowColumns> for Wanted<'_> {
     }
 
     fn wants_row(&self, row: &WindowColumns) -> bool {
-        self.args
-            .state
-            .as_ref()
-            .is_none_or(|state| *state == row.state)
+        self.args.state.as_ref().is_none_or(|state| *state == row.state)
     }
 }
 
@@ -107,11 +95,8 @@ impl Row for WindowColumns {
 
     fn cells(&self, dimensions: &[String]) -> Vec<String> {
         let mut cells = vec![shown(&self.namespace), shown(&self.counter)];
-        cells.extend(
-            dimensions
-                .iter()
-                .map(|name| self.dimension(name).map_or_else(|| "-".to_owned(), shown)),
-        );
+        cells
+            .extend(dimensions.iter().map(|name| self.dimension(name).map_or_else(|| "-".to_owned(), shown)));
         cells.extend([
             shown(&self.window),
             time(self.window_start),
@@ -156,10 +141,7 @@ mod tests {
         let row = row("clicks", "eu", 120_000, "final");
         for (line, right) in [
             ("", true),
-            (
-                "--namespace default --counter clicks --window minute --state final",
-                true,
-            ),
+            ("--namespace default --counter clicks --window minute --state final", true),
             ("--namespace other", false),
             ("--counter click", false),
             ("--window hour", false),
@@ -181,14 +163,7 @@ mod tests {
         let cells = row("clicks", "eu", 60_000, "update").cells(&dimensions);
         assert_eq!(cells.len(), WindowColumns::columns(&dimensions).len());
         assert_eq!(cells[2..5], ["eu", "-", "minute"]);
-        assert_eq!(
-            cells[5..8],
-            [
-                "1970-01-01T00:01:00Z",
-                "1970-01-01T00:02:00Z",
-                "9223372036854775808"
-            ]
-        );
+        assert_eq!(cells[5..8], ["1970-01-01T00:01:00Z", "1970-01-01T00:02:00Z", "9223372036854775808"]);
     }
 
     #[test]
@@ -203,22 +178,8 @@ mod tests {
         rows.sort_by(|a, b| a.order(b, &dimensions));
         let order: Vec<_> = rows
             .iter()
-            .map(|row| {
-                (
-                    row.counter.as_str(),
-                    row.dimension("region").unwrap(),
-                    row.window_start,
-                )
-            })
+            .map(|row| (row.counter.as_str(), row.dimension("region").unwrap(), row.window_start))
             .collect();
-        assert_eq!(
-            order,
-            [
-                ("a", "eu", 0),
-                ("a", "eu", 60_000),
-                ("a", "us", 0),
-                ("b", "eu", 0)
-            ]
-        );
+        assert_eq!(order, [("a", "eu", 0), ("a", "eu", 60_000), ("a", "us", 0), ("b", "eu", 0)]);
     }
 }

@@ -70,34 +70,19 @@ pub fn work(spec: WorkerSpec) -> Result<(), String> {
 }
 
 fn now(started: Instant) -> Now {
-    let wall = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_millis());
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
     let steady_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Now {
-        wall: TimestampMs(i64::try_from(wall).unwrap_or(i64::MAX)),
-        steady_ms,
-    }
+    Now { wall: TimestampMs(i64::try_from(wall).unwrap_or(i64::MAX)), steady_ms }
 }
 
 fn build(spec: WorkerSpec) -> Result<Worker, PortError> {
     let plan = Arc::new(spec.deployment.plan.clone());
     let names = spec.deployment.names.clone();
-    let transactional_id = format!(
-        "{}.{}.{}.{}",
-        plan.app,
-        spec.stage.name(),
-        spec.instance,
-        spec.number
-    );
+    let transactional_id = format!("{}.{}.{}.{}", plan.app, spec.stage.name(), spec.instance, spec.number);
     let (group, topics): (_, Vec<String>) = match spec.stage {
-        StageName::Intake => (
-            &names.intake_group,
-            plan.inputs
-                .iter()
-                .map(|input| input.topic.to_string())
-                .collect(),
-        ),
+        StageName::Intake => {
+            (&names.intake_group, plan.inputs.iter().map(|input| input.topic.to_string()).collect())
+        }
         StageName::Count => (&names.count_group, vec![names.entries.to_string()]),
     };
     let ports = WorkerPorts {
@@ -141,8 +126,5 @@ fn decoders(plan: &Plan) -> Vec<Box<dyn EventDecoder>> {
             Format::Json => Box::new(JsonEvents::new(plan)),
         }
     };
-    plan.inputs
-        .iter()
-        .map(|input| decoder(input.format))
-        .collect()
+    plan.inputs.iter().map(|input| decoder(input.format)).collect()
 }

@@ -7,10 +7,7 @@ use tallyflow_topology::Deployment;
 /// The recount's configuration for a deployment, by this clock.
 pub fn of(deployment: &Deployment, now_ms: i64) -> AuditConfig {
     let plan = &deployment.plan;
-    let by_record = plan
-        .inputs
-        .iter()
-        .filter(|input| input.append_time == AppendTime::Record);
+    let by_record = plan.inputs.iter().filter(|input| input.append_time == AppendTime::Record);
     AuditConfig {
         accept_ms: plan.limits.accept_ms,
         future_ms: plan.limits.future_ms,
@@ -59,16 +56,9 @@ mod tests {
         let config = of(&deployment, 77);
         assert_eq!((config.accept_ms, config.future_ms), (86_400_000, 300_000));
         assert_eq!(config.record_time_topics, ["events"]);
-        let window = WindowSpec {
-            grace_ms: 5_000,
-            finals_only: true,
-            ..WindowSpec::new("minute", 60_000)
-        };
+        let window = WindowSpec { grace_ms: 5_000, finals_only: true, ..WindowSpec::new("minute", 60_000) };
         assert_eq!(config.windows, [window]);
-        assert_eq!(
-            (config.keep_ms, config.now_ms),
-            (Some(deployment.plan.keep_ms), Some(77))
-        );
+        assert_eq!((config.keep_ms, config.now_ms), (Some(deployment.plan.keep_ms), Some(77)));
         assert!(Recount::new(config).is_ok());
     }
 }

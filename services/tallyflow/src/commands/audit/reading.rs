@@ -38,12 +38,7 @@ pub struct Raw<'a> {
 impl<'a> Raw<'a> {
     /// Nothing is read yet.
     pub fn new(context: &'a Context, admin: KafkaAdmin) -> Self {
-        Self {
-            context,
-            admin,
-            ends: Vec::new(),
-            read: BTreeMap::new(),
-        }
+        Self { context, admin, ends: Vec::new(), read: BTreeMap::new() }
     }
 
     /// The ends that were asked last.
@@ -63,16 +58,13 @@ impl<'a> Raw<'a> {
             let asked = patience.ask(|| {
                 let info = self.admin.topics(&[topic])?.into_iter().next().flatten();
                 let Some(info) = info else { return Ok(None) };
-                let partitions: Vec<_> = (0..info.partitions)
-                    .map(|p| TopicPartition::new(topic, p))
-                    .collect();
+                let partitions: Vec<_> =
+                    (0..info.partitions).map(|p| TopicPartition::new(topic, p)).collect();
                 Ok(Some((info.id.to_string(), self.admin.ends(&partitions)?)))
             });
             match asked.map_err(|error| self.context.lost(error))? {
                 Some((id, found)) => ends.extend(source_ends(topic, &id, &found)),
-                None => bail!(
-                    "the topic {topic} does not exist: create it with tallyflow topics --execute"
-                ),
+                None => bail!("the topic {topic} does not exist: create it with tallyflow topics --execute"),
             }
         }
         if let Some(new) = recreated(&self.ends, &ends) {
@@ -99,16 +91,8 @@ impl<'a> Raw<'a> {
         self.ask_ends()?;
         for source in &self.ends {
             // What is deleted during the audit was there when it began.
-            if !self
-                .read
-                .contains_key(&(source.topic.clone(), source.partition))
-            {
-                recount.starts(
-                    &source.topic,
-                    &source.topic_id,
-                    number(source.partition),
-                    source.start,
-                );
+            if !self.read.contains_key(&(source.topic.clone(), source.partition)) {
+                recount.starts(&source.topic, &source.topic_id, number(source.partition), source.start);
             }
         }
         for input in &self.context.deployment.plan.inputs {
@@ -119,11 +103,7 @@ impl<'a> Raw<'a> {
     }
 
     fn read_topic(&mut self, topic: &str, recount: &mut Recount) -> Result<()> {
-        let ends: Vec<&SourceEnd> = self
-            .ends
-            .iter()
-            .filter(|source| source.topic == topic)
-            .collect();
+        let ends: Vec<&SourceEnd> = self.ends.iter().filter(|source| source.topic == topic).collect();
         let from = |source: &SourceEnd| {
             let read = self.read.get(&(source.topic.clone(), source.partition));
             read.copied().unwrap_or(source.start)
@@ -131,14 +111,10 @@ impl<'a> Raw<'a> {
         if ends.iter().all(|source| from(source) >= source.end) {
             return Ok(());
         }
-        let offsets = ends
-            .iter()
-            .map(|source| (Partition(source.partition), NextOffset(from(source))));
+        let offsets = ends.iter().map(|source| (Partition(source.partition), NextOffset(from(source))));
         let offsets = ReadFrom::Offsets(offsets.collect());
         let each = &mut |_: &_, record: &RecordView<'_>| {
-            let source = ends
-                .iter()
-                .find(|source| source.partition == record.partition.0);
+            let source = ends.iter().find(|source| source.partition == record.partition.0);
             // Records that come meanwhile are read next time, with the ends of then.
             if let Some(source) = source.filter(|source| record.offset.0 < source.end) {
                 pass_on(source, record, recount);
@@ -148,9 +124,7 @@ impl<'a> Raw<'a> {
             .kafka
             .read_topic(topic, &offsets, self.context.timeout, each)
             .map_err(|error| self.context.lost(error))?;
-        let read = ends
-            .iter()
-            .map(|source| ((source.topic.clone(), source.partition), source.end));
+        let read = ends.iter().map(|source| ((source.topic.clone(), source.partition), source.end));
         self.read.extend(read);
         Ok(())
     }
@@ -171,9 +145,7 @@ fn source_ends(topic: &str, id: &str, found: &[LogEnds]) -> Vec<SourceEnd> {
 /// A topic that has another id than before.
 fn recreated<'a>(before: &[SourceEnd], now: &'a [SourceEnd]) -> Option<&'a str> {
     let is_new = |source: &&SourceEnd| {
-        before
-            .iter()
-            .any(|old| old.topic == source.topic && old.topic_id != source.topic_id)
+        before.iter().any(|old| old.topic == source.topic && old.topic_id != source.topic_id)
     };
     now.iter().find(is_new).map(|source| source.topic.as_str())
 }
@@ -182,10 +154,7 @@ fn pass_on<'a>(source: &SourceEnd, record: &RecordView<'a>, recount: &mut Recoun
     // A name that is no UTF-8 is not one that an event's fields can come from.
     let header = |header: &HeaderView<'a>| {
         let name = std::str::from_utf8(header.name).ok()?;
-        Some(Header {
-            name,
-            value: header.value,
-        })
+        Some(Header { name, value: header.value })
     };
     let headers: Vec<Header<'_>> = record.headers.iter().filter_map(header).collect();
     recount.raw(&RawRecord {
@@ -213,10 +182,7 @@ pub struct Tail {
 impl Tail {
     /// Nothing is read yet.
     pub fn new(topic: &str) -> Self {
-        Self {
-            topic: topic.to_owned(),
-            next: BTreeMap::new(),
-        }
+        Self { topic: topic.to_owned(), next: BTreeMap::new() }
     }
 
     /// Reads what was added, up to the ends of now; records without a value are passed over.
@@ -224,10 +190,7 @@ impl Tail {
     /// # Errors
     /// Where Kafka does not answer, the topic does not exist, or reading stands still.
     pub fn read_on(&mut self, context: &Context, each: &mut dyn FnMut(&[u8])) -> Result<()> {
-        let from = self
-            .next
-            .iter()
-            .map(|(partition, next)| (*partition, *next));
+        let from = self.next.iter().map(|(partition, next)| (*partition, *next));
         let from = ReadFrom::Offsets(from.collect());
         let next = &mut self.next;
         let each = &mut |_: &_, record: &RecordView<'_>| {
@@ -261,10 +224,7 @@ mod tests {
     #[test]
     fn partitions_are_numbered_in_their_order() {
         let ends = ends("a", &[(0, 5), (2, 9)]);
-        let seen: Vec<_> = ends
-            .iter()
-            .map(|source| (source.partition, source.start, source.end))
-            .collect();
+        let seen: Vec<_> = ends.iter().map(|source| (source.partition, source.start, source.end)).collect();
         assert_eq!(seen, [(0, 0, 5), (1, 2, 9)]);
     }
 

@@ -34,12 +34,7 @@ impl Books {
         let Ok(row) = serde_json::from_slice::<Row>(value) else {
             return;
         };
-        let key = (
-            row.source_topic_id,
-            row.source_partition,
-            row.stage,
-            row.task,
-        );
+        let key = (row.source_topic_id, row.source_partition, row.stage, row.task);
         let new = (row.through_offset, row.admitted);
         // Both only grow; a takeover may leave the older row in another partition's order.
         let known = self.rows.entry(key).or_insert(new);
@@ -49,9 +44,7 @@ impl Books {
     /// Grows while the engine works.
     pub fn progress(&self) -> (i64, i64) {
         let rows = self.rows.values();
-        rows.fold((0, 0), |sum, row| {
-            (sum.0.saturating_add(row.0), sum.1.saturating_add(row.1))
-        })
+        rows.fold((0, 0), |sum, row| (sum.0.saturating_add(row.0), sum.1.saturating_add(row.1)))
     }
 
     /// Why it is not settled; none where it is.
@@ -75,14 +68,9 @@ impl Books {
         }
         let name = format!("{}-{}", source.topic, source.partition);
         if through != source.end {
-            Some(format!(
-                "intake has read {name} through offset {through}, its end is {}",
-                source.end
-            ))
+            Some(format!("intake has read {name} through offset {through}, its end is {}", source.end))
         } else if admitted != applied {
-            Some(format!(
-                "intake admitted {admitted} events of {name}, count has applied {applied}"
-            ))
+            Some(format!("intake admitted {admitted} events of {name}, count has applied {applied}"))
         } else {
             None
         }
@@ -94,13 +82,7 @@ mod tests {
     use super::*;
 
     fn end(end: i64) -> Vec<SourceEnd> {
-        let source = SourceEnd {
-            topic: "events".into(),
-            topic_id: "ab".into(),
-            partition: 1,
-            start: 0,
-            end,
-        };
+        let source = SourceEnd { topic: "events".into(), topic_id: "ab".into(), partition: 1, start: 0, end };
         vec![source]
     }
 
@@ -116,26 +98,11 @@ mod tests {
     fn books_are_settled_when_both_stages_have_everything() {
         let mut books = Books::default();
         assert_eq!(books.unsettled(&end(0)), None);
-        assert!(
-            books
-                .unsettled(&end(9))
-                .unwrap()
-                .contains("through offset 0, its end is 9")
-        );
+        assert!(books.unsettled(&end(9)).unwrap().contains("through offset 0, its end is 9"));
         take(&mut books, "intake", "events-1", 7, 5);
-        assert!(
-            books
-                .unsettled(&end(9))
-                .unwrap()
-                .starts_with("intake has read events-1 through offset 7")
-        );
+        assert!(books.unsettled(&end(9)).unwrap().starts_with("intake has read events-1 through offset 7"));
         take(&mut books, "intake", "events-1", 9, 6);
-        assert!(
-            books
-                .unsettled(&end(9))
-                .unwrap()
-                .ends_with("count has applied 0")
-        );
+        assert!(books.unsettled(&end(9)).unwrap().ends_with("count has applied 0"));
         take(&mut books, "count", "shop.entries-0", 3, 2);
         take(&mut books, "count", "shop.entries-1", 3, 4);
         assert_eq!(books.unsettled(&end(9)), None);

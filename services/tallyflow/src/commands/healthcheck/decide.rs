@@ -23,10 +23,7 @@ pub fn ready(seen: &[Seen]) -> Result<(), String> {
     for process in seen {
         match &process.probe {
             Probe::Silent(why) => return Err(format!("{}: {why}", process.name())),
-            Probe::Answer(Answer {
-                not_ready: Some(why),
-                ..
-            }) => {
+            Probe::Answer(Answer { not_ready: Some(why), .. }) => {
                 return Err(format!("{}: {why}", process.name()));
             }
             Probe::Answer(_) | Probe::Gone(_) => {}
@@ -104,11 +101,7 @@ mod tests {
     use super::*;
 
     fn seen(slot: u32, probe: Probe) -> Seen {
-        Seen {
-            slot,
-            address: format!("127.0.0.1:{slot}"),
-            probe,
-        }
+        Seen { slot, address: format!("127.0.0.1:{slot}"), probe }
     }
 
     fn answer(stages: &[&str], not_ready: Option<&str>, settled: bool) -> Probe {
@@ -130,10 +123,7 @@ mod tests {
         let ok = |slot| seen(slot, answer(&both, None, false));
         for (processes, right) in [
             (vec![], Err("no process has been started")),
-            (
-                vec![seen(0, gone())],
-                Err("no process is there: slot 0 (127.0.0.1:0): nobody answers"),
-            ),
+            (vec![seen(0, gone())], Err("no process is there: slot 0 (127.0.0.1:0): nobody answers")),
             (vec![ok(0)], Ok(())),
             (vec![seen(0, gone()), ok(1)], Ok(())),
             (
@@ -158,18 +148,9 @@ mod tests {
         let done = |slot, stage| seen(slot, answer(&[stage], None, true));
         let busy = seen(2, answer(&["count"], None, false));
         assert_eq!(settled(&[done(0, "intake"), done(1, "count")]), Ok(()));
-        assert_eq!(
-            settled(&[done(0, "intake"), seen(1, gone()), done(2, "count")]),
-            Ok(())
-        );
-        assert_eq!(
-            settled(&[done(0, "intake")]),
-            Err("no process here runs count".to_owned())
-        );
-        assert_eq!(
-            settled(&[done(1, "count")]),
-            Err("no process here runs intake".to_owned())
-        );
+        assert_eq!(settled(&[done(0, "intake"), seen(1, gone()), done(2, "count")]), Ok(()));
+        assert_eq!(settled(&[done(0, "intake")]), Err("no process here runs count".to_owned()));
+        assert_eq!(settled(&[done(1, "count")]), Err("no process here runs intake".to_owned()));
         let why = settled(&[done(0, "intake"), done(1, "count"), busy]).unwrap_err();
         assert_eq!(why, "slot 2 (127.0.0.1:2) is still working");
         assert!(settled(&[]).is_err());
@@ -183,38 +164,17 @@ mod tests {
             position,
         };
         let with = |tasks| {
-            let answer = Answer {
-                tasks,
-                ..Answer::default()
-            };
+            let answer = Answer { tasks, ..Answer::default() };
             [seen(0, Probe::Answer(answer))]
         };
-        let ends = [End {
-            task: "events-0".to_owned(),
-            offset: 5,
-        }];
+        let ends = [End { task: "events-0".to_owned(), offset: 5 }];
         for (tasks, right) in [
             (vec![task("intake", "events-0", Some(5))], None),
             (vec![task("intake", "events-0", Some(6))], None),
-            (
-                vec![
-                    task("intake", "events-0", Some(3)),
-                    task("intake", "events-0", Some(5)),
-                ],
-                None,
-            ),
-            (
-                vec![task("intake", "events-0", Some(4))],
-                Some("intake has read events-0 through offset 4"),
-            ),
-            (
-                vec![task("intake", "events-0", None)],
-                Some("no process here has events-0"),
-            ),
-            (
-                vec![task("count", "events-0", Some(9))],
-                Some("no process here has events-0"),
-            ),
+            (vec![task("intake", "events-0", Some(3)), task("intake", "events-0", Some(5))], None),
+            (vec![task("intake", "events-0", Some(4))], Some("intake has read events-0 through offset 4")),
+            (vec![task("intake", "events-0", None)], Some("no process here has events-0")),
+            (vec![task("count", "events-0", Some(9))], Some("no process here has events-0")),
         ] {
             match (beyond(&with(tasks), "intake", &ends), right) {
                 (Ok(()), None) => {}

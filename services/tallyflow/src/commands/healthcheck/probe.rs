@@ -87,43 +87,29 @@ impl Prober {
             .proxy(None)
             .timeout_global(Some(ANSWER))
             .build();
-        Self {
-            app: plan.app.clone(),
-            state_dir: plan.engine.state_dir.clone(),
-            agent: config.new_agent(),
-        }
+        Self { app: plan.app.clone(), state_dir: plan.engine.state_dir.clone(), agent: config.new_agent() }
     }
 
     /// Asks every process, in the order of the slots.
     pub fn look(&self) -> Vec<Seen> {
         let slots = slots(&self.state_dir).into_iter();
-        slots
-            .map(|(slot, address)| Seen {
-                slot,
-                probe: self.probe(slot, &address),
-                address,
-            })
-            .collect()
+        slots.map(|(slot, address)| Seen { slot, probe: self.probe(slot, &address), address }).collect()
     }
 
     fn probe(&self, slot: u32, address: &str) -> Probe {
         let Ok(address) = address.parse().map(reachable) else {
             return Probe::Gone("its http file holds no address".to_owned());
         };
-        let asked = self
-            .get(address, "/status")
-            .and_then(|(_, status): (_, Status)| {
-                // Asked last: of the two, readiness is what is waited for most.
-                let (code, ready): (u16, Ready) = self.get(address, "/ready")?;
-                Ok((status, code, ready))
-            });
+        let asked = self.get(address, "/status").and_then(|(_, status): (_, Status)| {
+            // Asked last: of the two, readiness is what is waited for most.
+            let (code, ready): (u16, Ready) = self.get(address, "/ready")?;
+            Ok((status, code, ready))
+        });
         match asked {
-            Ok((status, _, _)) if status.app != self.app || status.slot != slot => {
-                Probe::Gone(format!(
-                    "another process is there, of app {} and slot {}",
-                    status.app, status.slot
-                ))
-            }
+            Ok((status, _, _)) if status.app != self.app || status.slot != slot => Probe::Gone(format!(
+                "another process is there, of app {} and slot {}",
+                status.app, status.slot
+            )),
             Ok((status, code, ready)) => Probe::Answer(answer(status, code, ready)),
             Err(probe) => probe,
         }
@@ -133,10 +119,7 @@ impl Prober {
         let response = self.agent.get(format!("http://{address}{path}")).call();
         let mut response = response.map_err(|error| judge(&error))?;
         let code = response.status().as_u16();
-        let body = response
-            .body_mut()
-            .read_to_string()
-            .map_err(|error| judge(&error))?;
+        let body = response.body_mut().read_to_string().map_err(|error| judge(&error))?;
         match serde_json::from_str(&body) {
             Ok(value) => Ok((code, value)),
             // Not one of ours.
@@ -150,9 +133,7 @@ fn judge(error: &ureq::Error) -> Probe {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             Probe::Gone("nobody answers there any more".to_owned())
         }
-        ureq::Error::Timeout(_) => {
-            Probe::Silent(format!("no answer within {} s", ANSWER.as_secs()))
-        }
+        ureq::Error::Timeout(_) => Probe::Silent(format!("no answer within {} s", ANSWER.as_secs())),
         ureq::Error::Protocol(_) => Probe::Gone("another program is there".to_owned()),
         other => Probe::Silent(other.to_string()),
     }
@@ -164,12 +145,7 @@ fn slots(state_dir: &Path) -> Vec<(u32, String)> {
         return Vec::new();
     };
     let slot = |folder: fs::DirEntry| {
-        let number = folder
-            .file_name()
-            .to_str()?
-            .strip_prefix("slot-")?
-            .parse()
-            .ok()?;
+        let number = folder.file_name().to_str()?.strip_prefix("slot-")?.parse().ok()?;
         let address = fs::read_to_string(folder.path().join("http")).ok()?;
         Some((number, address.trim().to_owned()))
     };
@@ -217,22 +193,12 @@ struct TaskStatus {
 }
 
 fn answer(status: Status, code: u16, ready: Ready) -> Answer {
-    let stages = status
-        .stages
-        .iter()
-        .map(|stage| stage.stage.clone())
-        .collect();
-    let tasks = status
-        .stages
-        .into_iter()
-        .flat_map(|StageStatus { stage, tasks }| {
-            let of = move |task: TaskStatus| Task {
-                stage: stage.clone(),
-                name: task.task,
-                position: task.position,
-            };
-            tasks.into_iter().map(of)
-        });
+    let stages = status.stages.iter().map(|stage| stage.stage.clone()).collect();
+    let tasks = status.stages.into_iter().flat_map(|StageStatus { stage, tasks }| {
+        let of =
+            move |task: TaskStatus| Task { stage: stage.clone(), name: task.task, position: task.position };
+        tasks.into_iter().map(of)
+    });
     let unknown = || format!("/ready answers {code}");
     Answer {
         not_ready: (code != 200).then(|| ready.reason.unwrap_or_else(unknown)),
@@ -260,9 +226,8 @@ mod tests {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]).unwrap();
                 let length = body.len();
-                let head = format!(
-                    "HTTP/1.1 {code} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
-                );
+                let head =
+                    format!("HTTP/1.1 {code} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
                 stream.write_all((head + &body).as_bytes()).unwrap();
             }
         });
@@ -290,22 +255,14 @@ mod tests {
 
     #[test]
     fn a_process_is_asked_for_readiness_and_tasks() {
-        let address = server(vec![
-            (200, status("shop")),
-            (503, r#"{"ready":false,"reason":"restoring"}"#.to_owned()),
-        ]);
+        let address =
+            server(vec![(200, status("shop")), (503, r#"{"ready":false,"reason":"restoring"}"#.to_owned())]);
         let seen = look(&format!("{address}\n"));
         assert_eq!((seen.len(), seen[0].slot), (1, 3));
-        let Probe::Answer(answer) = &seen[0].probe else {
-            panic!("{seen:?}")
-        };
+        let Probe::Answer(answer) = &seen[0].probe else { panic!("{seen:?}") };
         assert_eq!(answer.not_ready.as_deref(), Some("restoring"));
         assert!(answer.settled && answer.stages == ["intake"]);
-        let positions: Vec<_> = answer
-            .tasks
-            .iter()
-            .map(|task| (task.name.as_str(), task.position))
-            .collect();
+        let positions: Vec<_> = answer.tasks.iter().map(|task| (task.name.as_str(), task.position)).collect();
         assert_eq!(positions, [("events-0", Some(7)), ("events-1", None)]);
     }
 
@@ -316,13 +273,8 @@ mod tests {
         assert!(matches!(&look(&address)[0].probe, Probe::Gone(why) if why.contains("app other")));
         let address = server(vec![(200, "<html>".to_owned())]);
         assert!(matches!(look(&address)[0].probe, Probe::Gone(_)));
-        let unused = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
-        assert!(
-            matches!(&look(&unused.to_string())[0].probe, Probe::Gone(why) if why.contains("nobody"))
-        );
+        let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        assert!(matches!(&look(&unused.to_string())[0].probe, Probe::Gone(why) if why.contains("nobody")));
         assert!(matches!(look("")[0].probe, Probe::Gone(_)));
     }
 
@@ -333,17 +285,8 @@ mod tests {
 
     #[test]
     fn everywhere_is_asked_on_loopback() {
-        assert_eq!(
-            reachable("0.0.0.0:80".parse().unwrap()),
-            "127.0.0.1:80".parse().unwrap()
-        );
-        assert_eq!(
-            reachable("[::]:80".parse().unwrap()),
-            "[::1]:80".parse().unwrap()
-        );
-        assert_eq!(
-            reachable("10.0.0.1:80".parse().unwrap()),
-            "10.0.0.1:80".parse().unwrap()
-        );
+        assert_eq!(reachable("0.0.0.0:80".parse().unwrap()), "127.0.0.1:80".parse().unwrap());
+        assert_eq!(reachable("[::]:80".parse().unwrap()), "[::1]:80".parse().unwrap());
+        assert_eq!(reachable("10.0.0.1:80".parse().unwrap()), "10.0.0.1:80".parse().unwrap());
     }
 }
