@@ -124,6 +124,16 @@ impl Pipeline {
     }
 }
 
+impl Drop for Pipeline {
+    /// A broker with the topics of every test before would take a minute to restart. The processes end first: they
+    /// are declared after the pipeline.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            kafka().topics(&self.app).iter().for_each(|topic| kafka().delete_topic(topic));
+        }
+    }
+}
+
 /// Milliseconds since the epoch.
 pub fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);

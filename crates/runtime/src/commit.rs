@@ -14,6 +14,8 @@
 //! A crash before 4: nothing happened. Between 4 and 5: local state lags and catches up from the log. Errors have
 //! three reactions: retry the same call here, close dirty or halt in the worker.
 
+use std::time::{Duration, Instant};
+
 use crate::outbox::Outbox;
 use crate::ports::{Now, PortError, Reaction, SentOffset, StreamLog};
 use crate::stage::Stage;
@@ -77,11 +79,13 @@ fn send_offsets(log: &mut dyn StreamLog, offsets: &[SentOffset]) -> Result<(), P
 /// The first error that is not a retry; a retry that goes on beyond a minute's worth of attempts closes dirty.
 pub fn insist<T>(call: &mut dyn FnMut() -> Result<T, PortError>) -> Result<T, PortError> {
     for attempt in 0..RETRY_LIMIT {
+        let started = Instant::now();
         match call() {
             Err(error) if error.reaction == Reaction::Retry => {
                 if attempt % 10 == 0 {
                     tracing::warn!(attempt, "{error}; trying again");
                 }
+                std::thread::sleep(ATTEMPT.saturating_sub(started.elapsed()));
             }
             other => return other,
         }
@@ -92,5 +96,7 @@ pub fn insist<T>(call: &mut dyn FnMut() -> Result<T, PortError>) -> Result<T, Po
     })
 }
 
-/// Attempts of one call. Port calls that retry wait about a second each; a full producer queue waits 10 ms.
+/// Attempts of one call: a minute, since an attempt takes half a second at least.
 const RETRY_LIMIT: u32 = 120;
+/// Shortest time of an attempt that did not succeed: a call that comes back at once must not be a busy loop.
+const ATTEMPT: Duration = Duration::from_millis(500);

@@ -69,7 +69,7 @@ impl LedgerRead {
         let mut lanes = Vec::with_capacity(partitions.len());
         for partition in partitions {
             let place = TopicPartition { topic: Arc::clone(topic), partition: *partition };
-            let scan = insist(&mut || ports.reader.scan(&place, ScanFrom::Earliest))?;
+            let scan = ports.reader.scan(&place, ScanFrom::Earliest)?;
             lanes.push(Lane { scan, seen_barrier: false });
         }
         Ok(Self { lanes, rows: HashMap::new(), barrier: NextOffset(nonce), task: task.to_owned() })

@@ -38,6 +38,9 @@ pub trait Stage {
     /// Partitions that are gone: their tasks are closed. What was committed stays on disk.
     fn closed(&mut self, partitions: &[TopicPartition]);
 
+    /// The partitions of all tasks.
+    fn partitions(&self) -> Vec<TopicPartition>;
+
     /// One bounded slice of the restores that are under way. Returns the tasks that are ready, with their offsets:
     /// the worker starts them.
     ///

@@ -164,7 +164,7 @@ impl Worker {
         match event {
             GroupEvent::Assigned(partitions) => {
                 tracing::info!(stage = self.stage.name().name(), partitions = %list(&partitions), "assigned");
-                self.ports.log.acknowledge_assigned(&partitions)?;
+                insist(&mut || self.ports.log.acknowledge_assigned(&partitions))?;
                 self.stage.assigned(&partitions, now);
             }
             GroupEvent::Revoked(partitions) => {
@@ -175,14 +175,14 @@ impl Worker {
                     self.stage.aborted();
                 }
                 self.stage.closed(&partitions);
-                self.ports.log.acknowledge_revoked(&partitions)?;
+                insist(&mut || self.ports.log.acknowledge_revoked(&partitions))?;
                 committed?;
             }
             GroupEvent::Lost(partitions) => {
                 tracing::warn!(stage = self.stage.name().name(), partitions = %list(&partitions), "lost");
                 self.stage.aborted();
                 self.stage.closed(&partitions);
-                self.ports.log.acknowledge_revoked(&partitions)?;
+                insist(&mut || self.ports.log.acknowledge_revoked(&partitions))?;
                 let starts = self.stage.aborted();
                 self.ports.log.start(&starts)?;
             }
@@ -298,8 +298,7 @@ impl Worker {
                 self.fenced_at_ms = Some(now.steady_ms);
                 self.status.fenced += 1;
                 self.producer_open = false;
-                let starts = self.stage.aborted();
-                self.rewind(&starts, now)
+                self.restore_all(now)
             }
             Reaction::Halt => Err(error),
         }
@@ -315,9 +314,24 @@ impl Worker {
             Err(error) => {
                 tracing::warn!("{error}; making a new producer");
                 self.producer_open = false;
+                return self.restore_all(now);
             }
         }
         self.rewind(&starts, now)
+    }
+
+    /// How the last transaction ended is not known: it may be committed. Memory is not trusted, the log decides
+    /// where each task goes on (EO-3).
+    fn restore_all(&mut self, now: Now) -> Result<(), PortError> {
+        self.stage.aborted();
+        let partitions = self.stage.partitions();
+        match self.ports.log.pause(&partitions) {
+            Err(error) if error.reaction == Reaction::Halt => return Err(error),
+            _ => {}
+        }
+        self.stage.closed(&partitions);
+        self.stage.assigned(&partitions, now);
+        Ok(())
     }
 
     /// Seeks to the last commit. A partition that is no longer ours is told to us by the next poll.

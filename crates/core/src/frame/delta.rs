@@ -22,9 +22,10 @@
 //!
 //! Keeps: EO-3 (ranges join), TM-1, TM-2 (clocks, buckets and thresholds are the log's).
 
+use super::pins::{Pin, read_pins, write_pins};
 use super::wire::{self, FrameError, Reader};
 use super::{Dictionary, FRAME_TARGET_BYTES, FRAME_VERSION, read_dictionary};
-use crate::ids::{Coordinate, Identity, NextOffset, Offset, Partition, Source, TopicId};
+use crate::ids::{NextOffset, Partition, Source, TopicId};
 use crate::processor::CellOrder;
 use crate::sum::Sum;
 use crate::tallies::Tallies;
@@ -78,15 +79,6 @@ pub struct Cursor {
     pub start: TimestampMs,
     /// Cells of the window at `start` up to and with this one are final; `None`: none of them.
     pub after: Option<CellOrder>,
-}
-
-/// A held identity (R6). Written by a later version; carried from the first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Pin {
-    /// The identity.
-    pub identity: Identity,
-    /// The coordinate it is pinned to.
-    pub coordinate: Coordinate,
 }
 
 /// What a batch added to one counter in one slice.
@@ -261,17 +253,6 @@ fn write_source(out: &mut Vec<u8>, row: &SourceRow) {
     }
 }
 
-pub(super) fn write_pins(out: &mut Vec<u8>, pins: &[Pin]) {
-    wire::put_u64(out, pins.len() as u64);
-    for pin in pins {
-        out.extend_from_slice(&pin.identity.raw().to_le_bytes());
-        out.extend_from_slice(&pin.coordinate.source.topic_id.0);
-        wire::put_u64(out, u64::from(pin.coordinate.source.partition.0));
-        wire::put_i64(out, pin.coordinate.offset.0);
-        wire::put_u64(out, u64::from(pin.coordinate.index));
-    }
-}
-
 fn write_rows(out: &mut Vec<u8>, all: &Dictionary, rows: &[(u32, TimestampMs, Sum, u64)]) {
     let mut dictionary = Dictionary::default();
     let counters: Vec<u32> = rows.iter().map(|(c, ..)| dictionary.intern(all.get(*c))).collect();
@@ -376,17 +357,6 @@ fn read_source(reader: &mut Reader<'_>) -> Result<SourceRow, FrameError> {
         ..Tallies::default()
     };
     Ok(SourceRow { input, source, source_partitions, through, progress, tallies })
-}
-
-pub(super) fn read_pins(reader: &mut Reader<'_>) -> Result<Vec<Pin>, FrameError> {
-    let mut pins = Vec::new();
-    for _ in 0..reader.count(35)? {
-        let identity = Identity::from_raw(u128::from_le_bytes(reader.array()?));
-        let source = Source { topic_id: TopicId(reader.array()?), partition: Partition(reader.u32()?) };
-        let coordinate = Coordinate { source, offset: Offset(reader.i64()?), index: reader.u32()? };
-        pins.push(Pin { identity, coordinate });
-    }
-    Ok(pins)
 }
 
 fn read_rows<'a>(reader: &mut Reader<'a>) -> Result<Vec<DeltaRow<'a>>, FrameError> {

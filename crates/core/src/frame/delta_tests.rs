@@ -1,6 +1,7 @@
 //! Golden bytes and properties of delta frames.
 
 use super::*;
+use crate::ids::{Coordinate, Identity, Offset};
 use proptest::prelude::*;
 
 fn coordinate() -> Coordinate {

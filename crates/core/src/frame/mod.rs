@@ -12,6 +12,7 @@
 
 pub mod delta;
 pub mod entry;
+pub mod pins;
 pub mod state;
 pub mod wire;
 

@@ -14,7 +14,7 @@
 //! deltas mark is an offset of `deltas`: every frame with `from ≥ through` stands at or after it.
 
 use super::wire::{self, FrameError, Reader};
-use super::{Dictionary, FRAME_TARGET_BYTES, FRAME_VERSION, delta::Pin, read_dictionary};
+use super::{Dictionary, FRAME_TARGET_BYTES, FRAME_VERSION, pins::Pin, read_dictionary};
 use crate::ids::{NextOffset, TopicId};
 use crate::sum::Sum;
 use crate::time::TimestampMs;
@@ -105,7 +105,7 @@ fn write_part(head: &StateHead, rows: &[StateRow<'_>], pins: &[Pin]) -> Vec<u8> 
         wire::put_i128(&mut out, row.sum.0);
         wire::put_u64(&mut out, row.events);
     }
-    super::delta::write_pins(&mut out, pins);
+    super::pins::write_pins(&mut out, pins);
     out
 }
 
@@ -156,7 +156,7 @@ impl<'a> StateFrame<'a> {
             let (sum, events) = (Sum(reader.i128()?), reader.u64()?);
             rows.push(StateRow { table, key, start: TimestampMs(previous), sum, events });
         }
-        let pins = super::delta::read_pins(&mut reader)?;
+        let pins = super::pins::read_pins(&mut reader)?;
         reader.finish()?;
         Ok(Self { head, rows, pins })
     }

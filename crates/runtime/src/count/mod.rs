@@ -167,6 +167,10 @@ impl Stage for CountStage {
         }
     }
 
+    fn partitions(&self) -> Vec<TopicPartition> {
+        self.tasks.iter().map(|task| task.partition.clone()).collect()
+    }
+
     fn advance_restores(
         &mut self,
         ports: &mut StagePorts<'_>,

@@ -26,7 +26,6 @@ use super::clock;
 use super::maintenance::Progress;
 use super::replay::{DeltaReplay, IdReplay, StateReplay};
 use super::task::{CountTask, NO_RESTORE, Stores};
-use crate::commit::insist;
 use crate::ports::{Committed, LogEnds, PortError, Reaction, Scan, ScanFrom, ScanProgress};
 use crate::stage::StagePorts;
 use crate::status::RestoreStatus;
@@ -126,7 +125,7 @@ fn slice(
             let (as_of, from) = replay.finish();
             restore.scan = None;
             let place = place(&shared.parts.names.deltas, task);
-            let scan = insist(&mut || ports.reader.scan(&place, from))?;
+            let scan = ports.reader.scan(&place, from)?;
             Ok(Step::Deltas(scan, DeltaReplay::new(as_of)))
         }
         Step::Deltas(mut scan, mut replay) => {
@@ -169,8 +168,8 @@ fn begin(
     }
     let topic_id = found.first().and_then(Option::as_ref).map_or(TopicId::ZERO, |info| info.id);
     let places = [task.partition.clone()];
-    let committed = insist(&mut || ports.log.committed(&places))?.pop().flatten();
-    let ends = insist(&mut || ports.admin.ends(&places))?.pop();
+    let committed = ports.log.committed(&places)?.pop().flatten();
+    let ends = ports.admin.ends(&places)?.pop();
     let Some(entries) = ends else {
         return Err(PortError::new(Reaction::Retry, "the broker did not say where the log ends"));
     };
@@ -183,13 +182,12 @@ fn begin(
     restore.progress = progress;
     match progress {
         Some(progress) => {
-            let scan = insist(&mut || {
-                ports.reader.scan(&place(&names.deltas, task), ScanFrom::Offset(progress.deltas_mark))
-            })?;
+            let from = ScanFrom::Offset(progress.deltas_mark);
+            let scan = ports.reader.scan(&place(&names.deltas, task), from)?;
             Ok(Step::Deltas(scan, DeltaReplay::from_disk(progress.through)))
         }
         None => {
-            let scan = insist(&mut || ports.reader.scan(&place(&names.state, task), ScanFrom::Earliest))?;
+            let scan = ports.reader.scan(&place(&names.state, task), ScanFrom::Earliest)?;
             Ok(Step::State(scan, StateReplay::new(topic_id)))
         }
     }
@@ -266,7 +264,7 @@ fn decide(
         ));
     }
     restore.scan = None;
-    let scan = insist(&mut || ports.reader.scan(&task.partition, ScanFrom::Offset(first)))?;
+    let scan = ports.reader.scan(&task.partition, ScanFrom::Offset(first))?;
     Ok(Step::Ids(scan, IdReplay::new(missing)))
 }
 

@@ -11,22 +11,21 @@
 //! Must not know: formats (a decoder sits in the processor), Kafka clients.
 
 mod effects;
+mod parts;
 mod restore;
 mod task;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tallyflow_core::codec::{LedgerDecoder, RowEncoder};
-use tallyflow_core::effects::IntakeEffects;
 use tallyflow_core::ids::{NextOffset, TopicPartition};
 use tallyflow_core::outputs::LedgerRow;
-use tallyflow_core::plan::{AppendTime, Names, Plan};
-use tallyflow_core::processor::Processor;
+use tallyflow_core::plan::AppendTime;
 use tallyflow_core::record::{OutRecord, RecordTime, RecordView};
 use tallyflow_core::tallies::Tallies;
 
 use self::effects::{Failures, TaskEffects};
+pub use self::parts::{IntakePartitions, IntakeParts, IntakeProcessor};
 use self::restore::Restore;
 use self::task::{IntakeTask, Phase};
 use crate::ledger::ledger_partition;
@@ -35,56 +34,6 @@ use crate::ports::{Now, PortError, Reaction, SentOffset, StreamLog};
 use crate::shuffle::{Shuffle, SourceMark};
 use crate::stage::{Housekeeping, Stage, StagePorts};
 use crate::status::{StageName, TaskStatus};
-
-/// What intake's processor must be: records of the input at a position of the plan in, effects out.
-pub trait IntakeProcessor:
-    for<'a> Processor<
-        Batch<'a> = (&'a [RecordView<'a>], usize),
-        View<'a> = (),
-        Effects<'a> = &'a mut (dyn IntakeEffects + 'a),
-    >
-{
-}
-
-impl<P> IntakeProcessor for P where
-    P: for<'a> Processor<
-            Batch<'a> = (&'a [RecordView<'a>], usize),
-            View<'a> = (),
-            Effects<'a> = &'a mut (dyn IntakeEffects + 'a),
-        >
-{
-}
-
-/// Partition counts of the topics that intake writes to by number.
-#[derive(Clone, Copy, Debug)]
-pub struct IntakePartitions {
-    /// Of `ledger`.
-    pub ledger: u32,
-    /// Of `dlq`.
-    pub dlq: u32,
-    /// Of `late`.
-    pub late: u32,
-}
-
-/// What the wiring gives the stage.
-pub struct IntakeParts<P> {
-    /// The compiled plan.
-    pub plan: Arc<Plan>,
-    /// The app's topics.
-    pub names: Names,
-    /// Their partitions.
-    pub partitions: IntakePartitions,
-    /// The logic.
-    pub processor: P,
-    /// Writes ledger rows.
-    pub encoder: Box<dyn RowEncoder>,
-    /// Reads them back.
-    pub decoder: Box<dyn LedgerDecoder>,
-    /// Names this worker in barrier rows.
-    pub transactional_id: String,
-    /// `--accept-loss`: go on where offsets are lost, and book them.
-    pub accept_loss: bool,
-}
 
 /// A chunk of a batch: at most so many bytes of values (256 KiB), or one record.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -219,6 +168,10 @@ impl<P: IntakeProcessor> Stage for IntakeStage<P> {
                 *slot = None;
             }
         }
+    }
+
+    fn partitions(&self) -> Vec<TopicPartition> {
+        self.tasks().map(|task| task.partition.clone()).collect()
     }
 
     fn advance_restores(

@@ -11,7 +11,6 @@ use tallyflow_core::outputs::OwnedLedgerRow;
 
 use super::IntakeParts;
 use super::task::{IntakeTask, Phase, Standing};
-use crate::commit::insist;
 use crate::ledger::{LedgerRead, ledger_partition};
 use crate::ports::{Committed, LogEnds, Now, PortError, Reaction};
 use crate::stage::StagePorts;
@@ -108,8 +107,8 @@ impl Restore {
             ledgers.push(ledger_partition(&task.source, parts.partitions.ledger));
         }
         // The stable group offset first: it waits out a predecessor's transaction. Rows read later are newer.
-        let committed = insist(&mut || ports.log.committed(&places))?;
-        let ends = insist(&mut || ports.admin.ends(&places))?;
+        let committed = ports.log.committed(&places)?;
+        let ends = ports.admin.ends(&places)?;
         ledgers.sort_unstable();
         ledgers.dedup();
         let read = LedgerRead::begin(
