@@ -62,7 +62,6 @@ fn exclusive_a_restarted_broker_loses_and_doubles_nothing() {
     });
     let report = pipeline.audited();
     assert_eq!(report["outcome"], "equal", "{report}");
-    eprintln!("LOGDUMP {}", _worker.stderr());
 }
 
 #[test]

@@ -121,10 +121,13 @@ impl KafkaScan {
             (RDKafkaErrorCode::PartitionEOF, Some(place)) if name_of(place) == self.partition => {
                 Ok(Some(place.offset))
             }
-            // Said by the client's log, or of another scan; the client goes on by itself.
+            // Of another scan.
+            (RDKafkaErrorCode::PartitionEOF, _) => Ok(None),
+            // The client goes on by itself and its log says so. A client that was kept through an outage still has
+            // one such event for each second of it: a scan that ended with each would begin again as often.
             (
-                RDKafkaErrorCode::PartitionEOF
-                | RDKafkaErrorCode::BrokerTransportFailure
+                RDKafkaErrorCode::BrokerTransportFailure
+                | RDKafkaErrorCode::AllBrokersDown
                 | RDKafkaErrorCode::Resolve,
                 _,
             ) => Ok(None),
