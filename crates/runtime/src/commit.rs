@@ -100,3 +100,7 @@ pub fn insist<T>(call: &mut dyn FnMut() -> Result<T, PortError>) -> Result<T, Po
 const RETRY_LIMIT: u32 = 120;
 /// Shortest time of an attempt that did not succeed: a call that comes back at once must not be a busy loop.
 const ATTEMPT: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+#[path = "commit_tests.rs"]
+mod tests;
