@@ -9,8 +9,6 @@
 //!
 //! Must not know: topics, partitions, what the clients are used for beyond their kind.
 
-mod owned;
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,7 +18,7 @@ use rdkafka::error::KafkaError;
 
 use crate::talk::Talk;
 
-pub use owned::{OWNED_PROPERTIES, owned};
+use tallyflow_topology::owned;
 
 /// The cluster, the user's properties and the app's name.
 #[derive(Clone)]
@@ -272,6 +270,7 @@ fn check_property(name: &str, value: &str) -> Result<(), ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tallyflow_topology::OWNED_PROPERTIES;
 
     fn config(client: &[(&str, &str)]) -> KafkaConfig {
         KafkaConfig {
@@ -295,13 +294,6 @@ mod tests {
             assert_eq!(error, ConfigError::Owned((*property).into()));
         }
         assert!(!owned("security.protocol"));
-    }
-
-    #[test]
-    fn what_the_check_of_a_topology_refuses_is_refused_here() {
-        for property in tallyflow_topology::OWNED_PROPERTIES {
-            assert!(owned(property), "{property}");
-        }
     }
 
     #[test]

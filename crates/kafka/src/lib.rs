@@ -33,7 +33,7 @@ use std::time::Duration;
 use tallyflow_runtime::ports::PortError;
 
 pub use admin::{ConfigValue, Created, KafkaAdmin, NewTopic};
-pub use config::{ConfigError, KafkaConfig, OWNED_PROPERTIES, owned};
+pub use config::{ConfigError, KafkaConfig};
 pub use errors::Context;
 pub use reader::KafkaReader;
 pub use stream::KafkaStream;

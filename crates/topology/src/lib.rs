@@ -23,6 +23,7 @@ mod document;
 pub mod environment;
 pub mod graph;
 pub mod keys;
+mod owned;
 mod place;
 pub mod problem;
 mod suggest;
@@ -38,10 +39,10 @@ mod written;
 
 use std::path::Path;
 
-pub use check::OWNED_PROPERTIES;
 pub use codes::Code;
 pub use deployment::{Deployment, FailurePlan, KafkaPlan};
 pub use environment::{Environment, Secret, SystemEnvironment};
+pub use owned::{OWNED_PROPERTIES, owned};
 pub use problem::{Problem, Problems, TopologyError};
 
 use place::Report;

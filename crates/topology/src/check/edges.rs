@@ -5,44 +5,10 @@
 use std::net::SocketAddr;
 
 use crate::codes::Code;
+use crate::owned::owned;
 use crate::place::{Placed, Report};
 use crate::suggest;
 use crate::written::Written;
-
-/// librdkafka properties that the engine sets itself: exactness rests on them, or they would have two sources.
-pub const OWNED_PROPERTIES: [&str; 31] = [
-    "acks",
-    "allow.auto.create.topics",
-    "auto.commit.enable",
-    "auto.commit.interval.ms",
-    "auto.offset.reset",
-    "bootstrap.servers",
-    "delivery.report.only.error",
-    "delivery.timeout.ms",
-    "enable.auto.commit",
-    "enable.auto.offset.store",
-    "enable.gapless.guarantee",
-    "enable.idempotence",
-    "enable.partition.eof",
-    "group.id",
-    "group.instance.id",
-    "group.protocol",
-    "group.protocol.type",
-    "group.remote.assignor",
-    "isolation.level",
-    "max.in.flight",
-    "max.in.flight.requests.per.connection",
-    "message.max.bytes",
-    "message.send.max.retries",
-    "message.timeout.ms",
-    "metadata.broker.list",
-    "partition.assignment.strategy",
-    "partitioner",
-    "request.required.acks",
-    "retries",
-    "transaction.timeout.ms",
-    "transactional.id",
-];
 
 /// The word for the broker inside the process, in place of addresses.
 const EMBEDDED: &str = "embedded";
@@ -96,7 +62,7 @@ fn is_broker(address: &str) -> bool {
 fn client(written: &Written, report: &mut Report<'_>) {
     for (name, _) in &written.client {
         let text = name.value.as_str();
-        if OWNED_PROPERTIES.contains(&text) {
+        if owned(text) {
             let (message, help) = (format!("`{text}` belongs to the engine"), owned_help(text));
             report.add(name.at, Code::OwnedProperty, message, help);
         } else if text.is_empty() || !text.chars().all(|c| c.is_ascii_graphic()) {

@@ -15,7 +15,6 @@ mod times;
 use crate::place::Report;
 use crate::written::Written;
 
-pub use edges::OWNED_PROPERTIES;
 pub(crate) use edges::brokers;
 
 /// Runs every check but that of the brokers, which may have to be resolved first.
