@@ -83,7 +83,7 @@ fn references_are_resolved_and_secrets_stay_secret() {
     environment.variables.insert("PASSWORD".to_owned(), "hunter2".to_owned());
     environment.files.insert("conf/secrets/key".to_owned(), "line 1\nhunter3\r\n".to_owned());
     let tail = "[kafka.client]\n\"sasl.password\" = { env = \"PASSWORD\" }\n\
-                \"ssl.key.password\" = { file = \"secrets/key\" }\n\"socket.timeout.ms\" = 10_000\n\"log_level\" = \"${X}\"";
+                \"ssl.key.password\" = { file = \"secrets/key\" }\n\"socket.connection.setup.timeout.ms\" = 10_000\n\"log_level\" = \"${X}\"";
     let text = minimal(HEAD, tail).replace("\"localhost:9092\"", "{ env = \"BROKERS\" }");
     let source = Source::of(Path::new("conf/topology.toml"));
     let found = compile(text.as_bytes(), source, &environment).unwrap();
@@ -93,7 +93,7 @@ fn references_are_resolved_and_secrets_stay_secret() {
     let right = [
         ("sasl.password", "hunter2"),
         ("ssl.key.password", "line 1\nhunter3"),
-        ("socket.timeout.ms", "10000"),
+        ("socket.connection.setup.timeout.ms", "10000"),
         ("log_level", "${X}"),
     ];
     assert_eq!(client, right);
