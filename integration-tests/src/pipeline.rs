@@ -51,6 +51,13 @@ impl Pipeline {
         Self { app, input, tallyflow, partitions }
     }
 
+    /// Changes the topology's text before a process is started.
+    pub fn rewrite(&self, from: &str, to: &str) {
+        let text = topology(&self.app, &self.input, self.partitions, "");
+        assert!(text.contains(from), "the topology has no {from}");
+        self.tallyflow.write_topology(&text.replace(from, to));
+    }
+
     /// A process in this slot, ready.
     pub fn start(&self, slot: u32) -> Worker {
         let mut worker = self.tallyflow.run(slot);

@@ -161,3 +161,37 @@ fn windows_close_and_late_events_correct_them() {
     assert_eq!(rows("final").len(), 1, "a final is said once");
     pipeline.audited();
 }
+
+#[test]
+fn several_workers_and_dimensions_count_exactly() {
+    let pipeline = Pipeline::new("workers", 4);
+    pipeline.rewrite(
+        "[stage.count]\n",
+        "workers = 2\n[stage.count]\nworkers = 2\ndimensions = [\"region\", \"tier\"]\n",
+    );
+    let _worker = pipeline.start(0);
+    pipeline.feed(11, 4_000);
+    let region = |id: &str, region: &str| {
+        let now = now_ms();
+        format!(
+            r#"{{"event_id":"{id}","counter":"D","event_time":{now},"dimensions":{{"region":"{region}","other":"x"}}}}"#
+        )
+    };
+    for (id, name) in [("d1", "eu"), ("d2", "eu"), ("d3", "us"), ("d4", "")] {
+        send(&pipeline, 0, region(id, name).as_bytes());
+    }
+    pipeline.audited();
+    let lines = pipeline.tallyflow.call(&["counts", "--json", "--counter", "D"]).success();
+    let mut rows: Vec<(String, String, i64)> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|r| {
+            let text = |name: &str| r[name].as_str().unwrap().to_owned();
+            (text("region"), text("tier"), r["total"].as_i64().unwrap())
+        })
+        .collect();
+    rows.sort();
+    let right =
+        [("", 1), ("eu", 2), ("us", 1)].map(|(region, total)| (region.to_owned(), String::new(), total));
+    assert_eq!(rows, right);
+}

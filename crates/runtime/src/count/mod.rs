@@ -178,7 +178,7 @@ impl Stage for CountStage {
     ) -> Result<Vec<(TopicPartition, NextOffset)>, PortError> {
         let mut ready = Vec::new();
         for task in self.tasks.iter_mut().filter(|task| task.phase == Phase::Restoring) {
-            if restore::advance(task, &mut self.shared, ports)? {
+            if restore::advance(task, &mut self.shared, ports, now)? {
                 task.phase = Phase::Running;
                 ready.push((task.partition.clone(), task.standing.through));
             }
@@ -329,8 +329,8 @@ impl Stage for CountStage {
         self.tasks.iter().find_map(|task| task.failed.clone())
     }
 
-    fn status(&self, _now: Now) -> Vec<TaskStatus> {
+    fn status(&self, now: Now) -> Vec<TaskStatus> {
         let uncommitted = self.uncommitted_since_ms.is_some();
-        self.tasks.iter().map(|task| task.status(uncommitted)).collect()
+        self.tasks.iter().map(|task| task.status(uncommitted, now)).collect()
     }
 }

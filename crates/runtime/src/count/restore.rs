@@ -25,8 +25,8 @@ use super::Shared;
 use super::clock;
 use super::maintenance::Progress;
 use super::replay::{DeltaReplay, IdReplay, StateReplay};
-use super::task::{CountTask, NO_RESTORE, Stores};
-use crate::ports::{Committed, LogEnds, PortError, Reaction, Scan, ScanFrom, ScanProgress};
+use super::task::{CountTask, Stores};
+use crate::ports::{Committed, LogEnds, Now, PortError, Reaction, Scan, ScanFrom, ScanProgress};
 use crate::stage::StagePorts;
 use crate::status::RestoreStatus;
 
@@ -41,6 +41,7 @@ pub(super) struct Restore {
     progress: Option<Progress>,
     done: u64,
     scan: Option<ScanProgress>,
+    began_at_ms: Option<u64>,
 }
 
 #[derive(Default)]
@@ -61,12 +62,12 @@ struct Facts {
 }
 
 impl Restore {
-    pub(super) fn status(&self) -> RestoreStatus {
-        let Some(scan) = self.scan else {
-            return NO_RESTORE;
-        };
-        let left = u64::try_from(scan.end.0 - scan.position.0).unwrap_or(0);
-        RestoreStatus { done: self.done, total: self.done + left, eta_seconds: 0 }
+    /// Records of the log that is being read; the logs after it are not known yet.
+    pub(super) fn status(&self, now: Now) -> RestoreStatus {
+        let left = self.scan.map_or(0, |scan| u64::try_from(scan.end.0 - scan.position.0).unwrap_or(0));
+        let took_ms = now.steady_ms.saturating_sub(self.began_at_ms.unwrap_or(now.steady_ms));
+        let eta_seconds = left.saturating_mul(took_ms) / self.done.max(1) / 1_000;
+        RestoreStatus { done: self.done, total: self.done + left, eta_seconds }
     }
 
     fn note(&mut self, progress: ScanProgress) {
@@ -85,10 +86,12 @@ pub(super) fn advance(
     task: &mut CountTask,
     shared: &mut Shared,
     ports: &mut StagePorts<'_>,
+    now: Now,
 ) -> Result<bool, PortError> {
     let Some(mut restore) = task.restore.take() else {
         return Ok(true);
     };
+    restore.began_at_ms.get_or_insert(now.steady_ms);
     let step = std::mem::take(&mut restore.step);
     let next = slice(task, shared, ports, &mut restore, step);
     match next {
@@ -99,8 +102,9 @@ pub(super) fn advance(
             Ok(false)
         }
         Err(error) => {
-            // Begin again: nothing of a half restore is trusted.
+            // Begin again: nothing of a half restore is trusted, nor rows due under counters of that store.
             task.stores = None;
+            task.chain = (shared.parts.chain)();
             task.restore = Some(Box::default());
             Err(error)
         }

@@ -25,7 +25,7 @@ use super::restore::Restore;
 use super::{Shared, clock};
 use crate::outbox::Outbox;
 use crate::ports::{Now, PortError, Reaction};
-use crate::status::{RestoreStatus, TaskState, TaskStatus};
+use crate::status::{TaskState, TaskStatus};
 
 /// Where a task is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -260,7 +260,7 @@ impl CountTask {
         self.maintenance.mark(self.settled.through, deltas);
     }
 
-    pub(super) fn status(&self, uncommitted: bool) -> TaskStatus {
+    pub(super) fn status(&self, uncommitted: bool, now: Now) -> TaskStatus {
         let running = self.phase == Phase::Running;
         let caught_up = self.end.is_some_and(|end| self.standing.through >= end);
         let mut tallies = Tallies { skipped: self.settled.skipped, ..Tallies::default() };
@@ -273,7 +273,7 @@ impl CountTask {
             position: running.then_some(self.standing.through),
             end: self.end,
             complete_through: self.settled.complete_through,
-            restore: self.restore.as_ref().map(|restore| restore.status()).filter(|_| !running),
+            restore: self.restore.as_ref().map(|restore| restore.status(now)).filter(|_| !running),
             settled: running
                 && caught_up
                 && !uncommitted
@@ -301,6 +301,3 @@ fn push_frames(out: &mut Outbox, topic: &Arc<str>, partition: Partition, frames:
 pub(super) fn unreadable(error: StateUnavailable) -> PortError {
     PortError::new(Reaction::Halt, error.to_string())
 }
-
-/// No progress is told while nothing is known.
-pub(super) const NO_RESTORE: RestoreStatus = RestoreStatus { done: 0, total: 0, eta_seconds: 0 };

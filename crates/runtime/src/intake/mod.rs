@@ -21,6 +21,7 @@ use std::sync::Arc;
 use tallyflow_core::ids::{NextOffset, TopicPartition};
 use tallyflow_core::outputs::LedgerRow;
 use tallyflow_core::plan::AppendTime;
+use tallyflow_core::processor::Consumed;
 use tallyflow_core::record::{OutRecord, RecordTime, RecordView};
 use tallyflow_core::tallies::Tallies;
 
@@ -93,10 +94,15 @@ impl<P: IntakeProcessor> IntakeStage<P> {
         let input = task.input;
         failures.begin(task, now.wall);
         let mut effects = TaskEffects { slot, task, shuffle, failures };
-        parts
-            .processor
-            .process((records, input), (), now.wall, &mut effects)
-            .map_err(|error| PortError::new(Reaction::Halt, error.to_string()))?;
+        let consumed = parts.processor.process((records, input), (), now.wall, &mut effects);
+        match consumed {
+            Ok(Consumed::All) => {}
+            // Only a stage with timers may wait; intake has none, and a batch half read must not be committed.
+            Ok(Consumed::Part { .. }) => {
+                return Err(PortError::new(Reaction::Halt, "intake's processor asked to wait"));
+            }
+            Err(error) => return Err(PortError::new(Reaction::Halt, error.to_string())),
+        }
         while let Some(target) = self.shuffle.oversized() {
             self.close_target(target, false);
         }
