@@ -47,6 +47,49 @@ fn a_frozen_worker_publishes_nothing_after_its_partitions_moved() {
 }
 
 #[test]
+fn a_thawed_worker_with_only_timed_updates_left_is_refused() {
+    // T31: no input of its own is left to it, only an update that waits for its time.
+    let pipeline = Pipeline::new("timed", 1);
+    pipeline.rewrite("emit = \"200ms\"", "emit = \"4s\"");
+    let frozen = pipeline.start(0);
+    let send = |id: &str| kafka().produce(&pipeline.input, &[Outgoing::value(event(id, "timed", 1))]);
+    let totals = || -> Vec<(i64, i64)> {
+        let rows = kafka().read(&pipeline.topic("counts"));
+        rows.iter()
+            .map(|r| (r.json()["revision"].as_i64().unwrap(), r.json()["total"].as_i64().unwrap()))
+            .collect()
+    };
+    send("t1");
+    wait_until(PATIENCE, "the first update, which is not held back", || (totals().len() == 1).then_some(()));
+    send("t2");
+    wait_until(PATIENCE, "the second event is counted, its update waits", || {
+        (frozen.metric("tallyflow_records_total", &[("stage", "count"), ("verdict", "counted")]) == Some(2.0))
+            .then_some(())
+    });
+    assert_eq!(totals().len(), 1, "the update must wait for the test to mean anything");
+    frozen.pause();
+    let mut other = pipeline.start(1);
+    other.wait_for(Duration::from_secs(60), "the other worker owns everything", |w| {
+        running_tasks(w, "intake") == 1 && running_tasks(w, "count") == 4
+    });
+    send("t3");
+    wait_until(PATIENCE, "the new owner's value", || {
+        (totals().last().map(|row| row.1) == Some(3)).then_some(())
+    });
+    let before = totals();
+    frozen.resume();
+    wait_until(PATIENCE, "the thawed worker notices", || {
+        let said = frozen.stderr();
+        (said.contains("lost") || said.contains("dropping")).then_some(())
+    });
+    pipeline.audited();
+    let after = totals();
+    assert!(after.is_sorted_by(|a, b| a.0 < b.0), "a revision went back: {after:?}");
+    assert_eq!(after[..before.len()], before);
+    assert_eq!(after.last().map(|row| row.1), Some(3));
+}
+
+#[test]
 fn exclusive_a_restarted_broker_loses_and_doubles_nothing() {
     let pipeline = Pipeline::new("restart", 2);
     let _worker = pipeline.start(0);
